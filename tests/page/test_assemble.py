@@ -44,7 +44,7 @@ from tests.page.talk import result, says
 
 NOON = datetime(2026, 5, 14, 4, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))
-TURN = Turn(response_id="r2", admitted=NOON, zone=SHANGHAI)
+TURN = Turn(response_id="r2", admitted_at=NOON, zone=SHANGHAI)
 
 
 def user(id: str, words: str, *files: File) -> UserMessage:
@@ -88,7 +88,7 @@ URLS = {"k1": "https://files.example/old", "k2": "https://files.example/a"}
 def test_F1_F2_F4_the_current_message_has_everything_at_hand_and_a_past_one_its_files():
     turn = Turn(
         response_id="r2",
-        admitted=NOON,
+        admitted_at=NOON,
         zone=SHANGHAI,
         datasets=(Dataset(id="d1", name="知识库名称"),),
         context=(ContextItem(description="page", value="checkout"),),
@@ -113,7 +113,7 @@ def test_F1_F2_F4_the_current_message_has_everything_at_hand_and_a_past_one_its_
 
 
 def test_F10_time_and_datasets_are_in_no_system_prompt_and_no_past_message():
-    turn = Turn(response_id="r2", admitted=NOON, datasets=(Dataset(id="d1", name="kb"),))
+    turn = Turn(response_id="r2", admitted_at=NOON, datasets=(Dataset(id="d1", name="kb"),))
     log = (user("u1", "one"), says("r1", "ok"), user("u2", "two"))
     page, _ = assemble(Facts(log=log, turn=turn, prompt=Prompt(identity="You are X.")))
     system, past, _, current = [str(content) for content in contents(page)]
@@ -277,7 +277,7 @@ def test_D2_the_manifest_says_which_documents_were_cut_and_by_how_much():
 def test_provider_state_in_a_user_message_survives_its_reminder():
     block = Opaque(provider="openai", model=None, place="block", name="video_url", data='{"type":"video_url"}')
     asked = UserMessage(id="u1", parts=(Text(text="look"), block))
-    body = assemble(Facts(log=(asked,), turn=Turn(response_id="r1", admitted=NOON)))[0].body
+    body = assemble(Facts(log=(asked,), turn=Turn(response_id="r1", admitted_at=NOON)))[0].body
     assert b'{"type":"video_url"}' in body
     assert b"# Current time" in body
 
@@ -297,7 +297,7 @@ def test_a_page_for_a_wire_nobody_knows_is_refused():
 
 @given(name=HOSTILE, result=HOSTILE, value=HOSTILE, wire=st.sampled_from(tuple(WIRES)))
 def test_F3_nothing_but_us_opens_or_closes_a_reminder(name: str, result: str, value: str, wire: WireName):
-    turn = Turn(response_id="r2", admitted=NOON, context=(ContextItem(description=name, value=value),))
+    turn = Turn(response_id="r2", admitted_at=NOON, context=(ContextItem(description=name, value=value),))
     log = (user("u2", "words", document("k2", name)), calls("1"), answers("1", result))
     page, _ = assemble(Facts(log=log, turn=turn, urls=URLS, target=Target(wire=wire)))
     assert page.body.count(b"<system-reminder>") == 1

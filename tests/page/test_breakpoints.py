@@ -52,7 +52,7 @@ def page(
     tools: tuple[ToolOffer, ...] = TOOLS,
     calling: ToolCalling = "native",
 ) -> tuple[Page, Manifest]:
-    target, turn = Target(wire=wire, model="m"), Turn(response_id="r1", admitted=NOON)
+    target, turn = Target(wire=wire, model="m"), Turn(response_id="r1", admitted_at=NOON)
     facts = Facts(
         log=log, target=target, prompt=prompt, tools=tools, tool_calling=calling, turn=turn, options=dict(OPTIONS)
     )

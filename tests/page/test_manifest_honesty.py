@@ -39,7 +39,7 @@ def facts_of(draw: st.DrawFn, log: Sequence[Entry]) -> Facts:
         history=draw(st.sampled_from([None, 0, 2, 5])),
         tools=draw(st.sampled_from([(), (TOOL,)])),
         tool_calling=calling,
-        turn=draw(st.sampled_from([None, Turn(response_id="rx", admitted=NOON)])),
+        turn=draw(st.sampled_from([None, Turn(response_id="rx", admitted_at=NOON)])),
         quote=draw(st.sampled_from(["", "Quoted."])),
     )
 

@@ -46,7 +46,7 @@ def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
 def test_each_cause_has_its_name(wire: WireName):
     talk: tuple[Entry, ...] = (question("u0"), answer("r0"), question("u1"))
     longer = (*talk, answer("r1"), question("u2"))
-    turn = Turn(response_id="r1", admitted=NOON)
+    turn = Turn(response_id="r1", admitted_at=NOON)
     tool = ToolOffer(name="t", description="d", parameters="{}")
     plain = page(talk, wire)
     lean, expert = page(talk, wire, prompt=Prompt(identity="A")), Prompt(identity="B")
@@ -60,7 +60,7 @@ def test_each_cause_has_its_name(wire: WireName):
     assert cause(page(talk, wire, turn=turn), page(longer, wire, turn=turn)) == "turn_closed"
     assert cause(page(talk, wire, history=2), page(longer, wire, history=2)) == "window_slid"
     assert cause(page(longer, wire), page((*longer, RolledBack(id="b", to="u1"), question("u3")), wire)) == "rollback"
-    other = Turn(response_id="r1", admitted=NOON, datasets=(Dataset(id="d", name="kb"),))
+    other = Turn(response_id="r1", admitted_at=NOON, datasets=(Dataset(id="d", name="kb"),))
     assert cause(page(talk, wire, turn=turn), page(talk, wire, turn=other)) == "reminder_changed"
     compacted = (*longer, Compacted(id="k", upto="r1", summary="so far"))
     assert cause(page(longer, wire), page(compacted, wire)) == "compaction"

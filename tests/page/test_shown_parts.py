@@ -66,7 +66,7 @@ def facts(wire: str = "openai") -> Facts:
         target=Target(wire=wire, model="m"),
         prompt=Prompt(identity="You are it."),
         tools=(LOOK,),
-        turn=Turn(response_id="Ru3", admitted=NOW),
+        turn=Turn(response_id="Ru3", admitted_at=NOW),
         urls={"k": SIGNED},
         fold=FoldSettings(reads=replace(READS, tools=("look",), keep=1)),
         now=NOW,

@@ -185,9 +185,9 @@ def test_a_folded_message_costs_what_its_placeholder_does():
 
 def test_a_count_is_exact_only_by_the_report_of_the_very_same_page():
     last, nothing = (Calibration(digest="d", own_count=counted, reported_count=123) for counted in (100, 0))
-    assert calibrate(counted=100, digest="d", last=last) == TokenCount(tokens=123, estimated=False)
+    assert calibrate(own_count=100, digest="d", last=last) == TokenCount(tokens=123, estimated=False)
     for unhelpful in (None, nothing):
-        assert calibrate(counted=100, digest="d", last=unhelpful) == TokenCount(tokens=100, estimated=True)
+        assert calibrate(own_count=100, digest="d", last=unhelpful) == TokenCount(tokens=100, estimated=True)
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_a_count_is_exact_only_by_the_report_of_the_very_same_page():
 )
 def test_the_difference_to_the_last_page_is_priced_by_a_bounded_ratio(counted: int, reported_of_100: int, tokens: int):
     last = Calibration(digest="before", own_count=100, reported_count=reported_of_100)
-    assert calibrate(counted=counted, digest="after", last=last) == TokenCount(tokens=tokens, estimated=True)
+    assert calibrate(own_count=counted, digest="after", last=last) == TokenCount(tokens=tokens, estimated=True)

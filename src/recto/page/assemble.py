@@ -74,14 +74,23 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     native_tools = facts.tools if facts.tool_calling != "prompt" else ()
     tools = encode_tools(native_tools, find_start(facts.options, wire), wire, facts.counter)
     count_messages(draft.messages, facts.counter)
-    folded, step = _fold_draft(facts, log_view, draft)
-    final = folded.draft
+    fold_result, step = _fold_draft(facts, log_view, draft)
+    final = fold_result.draft
     if facts.tool_calling == "prompt":
         final = then(final, as_prompted(final.messages, facts.locale, facts.call_form))
-    conversation = encode_messages(_collect_page_messages(base, draft, final), tools.last, wire, facts.counter)
+    # A message keeps its place when it is folded
+    origins = draft.origins
+    visible_notes = [(origin, note) for origin, note in draft.notes.items() if note.decision != "dropped"]
+    notes = {place_of(origin, origins): note for origin, note in visible_notes}
+    conversation = encode_messages(
+        PageMessages(final.messages, join_notes(notes, final.notes), origins, base.messages),
+        tools.last,
+        wire,
+        facts.counter,
+    )
     page, manifest = _build_page(facts, tools, _insert_changes(facts, base, conversation, draft))
     skill = log_view.skill.skill if log_view.skill else None
-    return page, replace(manifest, left_alone=folded.left_alone, skill=skill, step=step)
+    return page, replace(manifest, left_alone=fold_result.left_alone, skill=skill, step=step)
 
 
 def _fold_draft(facts: Facts, log_view: View, draft: Draft) -> CostFold:
@@ -120,14 +129,6 @@ def prepare_messages(facts: Facts, log_view: View) -> tuple[PageBase, Draft]:
     return _close_conversation(facts, base, draft)
 
 
-def _collect_page_messages(base: PageBase, draft: Draft, final: Draft) -> PageMessages:
-    """A message keeps its place when it is folded."""
-    origins = draft.origins
-    visible_notes = [(origin, note) for origin, note in draft.notes.items() if note.decision != "dropped"]
-    notes = {place_of(origin, origins): note for origin, note in visible_notes}
-    return PageMessages(final.messages, join_notes(notes, final.notes), origins, base.messages)
-
-
 def _find_newest_time(previous: datetime | None, messages: Sequence[Message]) -> datetime:
     return max([previous or BEFORE_ALL, *[message.time for message in messages if message.time]])
 
@@ -164,10 +165,10 @@ def _insert_changes(facts: Facts, base: PageBase, conversation: EncodedParts, dr
         parts[-1] = parts[-1]._replace(kind="closing")
     absent_parts = _note_preamble(parts, origins, base.preamble)
     gaps = sorted([*draft.gaps, *_merge_dropped(draft.notes)], key=lambda gap: gap.places.start)
-    ordered = sorted(origins) if gaps and not isinstance(origins, range) else origins
+    sorted_origins = sorted(origins) if gaps and not isinstance(origins, range) else origins
     for gap in gaps:
-        neighbour = bisect_left(ordered, gap.places.start) - 1
-        place_before = place_of(ordered[neighbour], origins) if neighbour >= 0 else -1
+        neighbour = bisect_left(sorted_origins, gap.places.start) - 1
+        place_before = place_of(sorted_origins[neighbour], origins) if neighbour >= 0 else -1
         absent_parts.setdefault(place_before, []).append(_build_gap_part(facts, base, *gap))
     for place in sorted(absent_parts, reverse=True):
         parts[place + 1 : place + 1] = absent_parts[place]
@@ -261,7 +262,7 @@ def _build_page(facts: Facts, tools: EncodedParts, conversation: EncodedParts) -
     envelopes = _build_envelope(head, HEAD_REASON, facts.counter), _build_envelope(tail, TAIL_REASON, facts.counter)
     parts = (envelopes[0], *tools.parts, *conversation.parts, envelopes[1])
     sizes = array("I", [len(head.data)]) + tools.sizes + conversation.sizes + array("I", [len(tail.data)])
-    tokens = calibrate(counted=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last)
+    tokens = calibrate(own_count=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last)
     return page, Manifest(parts=parts, sizes=sizes, tokens=tokens)
 
 
@@ -270,9 +271,9 @@ def _build_envelope(data: Segment, reason: str, counter: TokenCounter) -> Part:
 
 
 # Unread messages are always outside the window: as many messages follow them as any page shows.
-COUNTED = ("user", "assistant", "tool", "unread")
+HISTORY_ROLES = ("user", "assistant", "tool", "unread")
 # Instructions are not history: they hold regardless of their age.
-KEPT = ("system", "developer")
+INSTRUCTION_ROLES = ("system", "developer")
 OUTSIDE = "outside the newest {limit} messages of history"
 
 
@@ -284,17 +285,19 @@ def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> D
     """
     if limit is None:
         return unchanged(messages)
-    counted = [place for place in range(turn_start) if messages[place].role in COUNTED]
-    if len(counted) <= limit:
+    history_places = [place for place in range(turn_start) if messages[place].role in HISTORY_ROLES]
+    if len(history_places) <= limit:
         return unchanged(messages)
-    first = counted[-limit] if limit else turn_start
-    kept = {place for place, message in enumerate(messages) if place >= first or message.role in KEPT}
+    first = history_places[-limit] if limit else turn_start
+    kept_places = {
+        place for place, message in enumerate(messages) if place >= first or message.role in INSTRUCTION_ROLES
+    }
     for group in _groups(messages):
-        if not kept.isdisjoint(group):
-            kept.update(group)
-    origins = sorted(kept)
+        if not kept_places.isdisjoint(group):
+            kept_places.update(group)
+    origins = sorted(kept_places)
     note = Note(decision="dropped", rule="S2", reason=OUTSIDE.format(limit=limit))
-    notes = {place: note for place in range(first) if place not in kept}
+    notes = {place: note for place in range(first) if place not in kept_places}
     return Draft(messages=tuple([messages[place] for place in origins]), origins=origins, notes=notes)
 
 

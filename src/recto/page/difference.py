@@ -68,21 +68,24 @@ class Difference:
     def _break_row(self) -> Json:
         if self.broken is None:
             return None
-        known = {"cause": self.broken.cause, "source": self.broken.source, "bytesKept": self.broken.bytes_kept}
-        return {**known, "tokensAgain": self.tokens_again}
+        break_row = {"cause": self.broken.cause, "source": self.broken.source, "bytesKept": self.broken.bytes_kept}
+        return {**break_row, "tokensAgain": self.tokens_again}
 
     def _part_rows(self) -> Iterator[dict[str, Json]]:
         pages = {"before": self.before, "after": self.after}
         for row in self.rows:
             sides = {"before": row.before, "after": row.after}
-            told: dict[str, Json] = {"change": row.change, "places": {name: _ends(at) for name, at in sides.items()}}
+            result: dict[str, Json] = {
+                "change": row.change,
+                "places": {name: ([at.start, at.stop] if at else None) for name, at in sides.items()},
+            }
             if row.change == "same":
                 tokens = sum(part.tokens_after for part in self.after.manifest.parts[row.after.start : row.after.stop])
-                yield {**told, "count": len(row.after), TOKENS: tokens}
+                yield {**result, "count": len(row.after), TOKENS: tokens}
                 continue
-            told |= {name: _part_row(pages[name], at.start) for name, at in sides.items() if at}
-            told |= {"fields": list(row.fields)} if row.fields else {}
-            yield told | ({"instead": _instead_row(row.instead)} if row.instead else {})
+            result |= {name: _part_row(pages[name], at.start) for name, at in sides.items() if at}
+            result |= {"fields": list(row.fields)} if row.fields else {}
+            yield result | ({"instead": _instead_row(row.instead)} if row.instead else {})
 
 
 def difference(before: SentPage, after: SentPage) -> Difference:
@@ -91,7 +94,7 @@ def difference(before: SentPage, after: SentPage) -> Difference:
     return Difference(
         before=before,
         after=after,
-        rows=tuple(_joined(_rows(before, after))),
+        rows=tuple(_merge_same_rows(_rows(before, after))),
         offset=first_difference(before.body, after.body),
         broken=broken,
         tokens_again=tokens_again(before, after, broken) if broken else 0,
@@ -103,11 +106,11 @@ def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
     old, new = before.manifest, after.manifest
     places, keys = _index_parts(old), list(_index_parts(new))
     went, came = what_became(old, new), what_became(new, old)
-    gone = _gone(places, set(keys))
+    removals = _group_removals(places, set(keys))
     newest = -1
 
     def leave(anchor: int) -> Iterator[DifferenceRow]:
-        for place in gone.get(anchor, ()):
+        for place in removals.get(anchor, ()):
             instead = _gap(went.get(old.parts[place].source))
             yield DifferenceRow(change="gone", before=range(place, place + 1), instead=instead)
 
@@ -139,16 +142,16 @@ def _index_parts(manifest: Manifest, sources: Set[str] | None = None) -> dict[_K
     return places
 
 
-def _gone(places: dict[_Key, int], stays: set[_Key]) -> dict[int, list[int]]:
+def _group_removals(places: dict[_Key, int], stays: set[_Key]) -> dict[int, list[int]]:
     """Group the places of removed parts by the place of the preceding part that stays, or -1."""
-    gone: dict[int, list[int]] = {}
+    removals: dict[int, list[int]] = {}
     anchor = -1
     for key, place in places.items():
         if key in stays:
             anchor = place
         else:
-            gone.setdefault(anchor, []).append(place)
-    return gone
+            removals.setdefault(anchor, []).append(place)
+    return removals
 
 
 def _gap(part: Part | None) -> Part | None:
@@ -167,7 +170,7 @@ def _changed(sides: tuple[SentPage, SentPage], place: int, at: int, *, is_moved:
         yield PLACE
 
 
-def _joined(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
+def _merge_same_rows(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
     """Merge neighbouring rows of unchanged parts."""
     stretch: DifferenceRow | None = None
     for row in rows:
@@ -211,10 +214,12 @@ def _place_row(page: SentPage, offset: int) -> Json:
     return {"place": place, "kind": part.kind, "source": part.source, "role": part.role, "into": into}
 
 
-def _ends(places: range) -> Json:
-    return [places.start, places.stop] if places else None
-
-
 def _instead_row(part: Part) -> Json:
-    known = {"source": part.source, "upto": part.upto, "count": part.count}
-    return {**known, "decision": part.decision, "rule": part.rule, **rule_fields(part.rule), "reason": part.reason}
+    source_fields = {"source": part.source, "upto": part.upto, "count": part.count}
+    return {
+        **source_fields,
+        "decision": part.decision,
+        "rule": part.rule,
+        **rule_fields(part.rule),
+        "reason": part.reason,
+    }

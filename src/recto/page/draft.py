@@ -37,7 +37,7 @@ class _ChangedResults:
     """Changed tool results by place, among the first `count` messages."""
 
     count: int = 0
-    shown: Mapping[int, Message] = field(default_factory=dict[int, Message])
+    changes: Mapping[int, Message] = field(default_factory=dict[int, Message])
 
 
 def unchanged(messages: Sequence[Message]) -> Draft:
@@ -50,15 +50,15 @@ def replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: 
     differing = {place: message for place, message in changed.items() if message is not messages[place]}
     if not differing:
         return unchanged(messages)
-    shown = list(messages)
+    new_messages = list(messages)
     for place, message in differing.items():
-        shown[place] = message
-    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=dict.fromkeys(differing, note))
+        new_messages[place] = message
+    return Draft(messages=tuple(new_messages), origins=range(len(new_messages)), notes=dict.fromkeys(differing, note))
 
 
 def change_results(messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage], note: Note) -> Draft:
     """Apply `change` to each tool result and note those it changed."""
-    return replaced(messages, memoise_prefix(messages, _find_changed, change).shown, note)
+    return replaced(messages, memoise_prefix(messages, _find_changed, change).changes, note)
 
 
 def then(first: Draft, second: Draft) -> Draft:
@@ -92,16 +92,16 @@ def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
         return draft
     shift = len(injected)
     plain = isinstance(draft.origins, range)
-    moved = range(shift + len(draft.messages)) if plain else [*range(shift), *[shift + o for o in draft.origins]]
+    origins = range(shift + len(draft.messages)) if plain else [*range(shift), *[shift + o for o in draft.origins]]
     notes = dict(zip(map(shift.__add__, draft.notes), draft.notes.values(), strict=True))
     gaps = tuple([Gap(range(gap.start + shift, gap.stop + shift), note) for gap, note in draft.gaps])
-    return Draft(messages=(*injected, *draft.messages), origins=moved, notes=notes, gaps=gaps)
+    return Draft(messages=(*injected, *draft.messages), origins=origins, notes=notes, gaps=gaps)
 
 
 def _find_changed(
-    known: _ChangedResults | None, messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage]
+    previous: _ChangedResults | None, messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage]
 ) -> _ChangedResults:
-    known = known or _ChangedResults()
-    tools = [(place, one) for place, one in enumerate(messages, start=known.count) if isinstance(one, ToolMessage)]
-    found = {place: changed for place, one in tools if (changed := change(one)) is not one}
-    return _ChangedResults(count=known.count + len(messages), shown={**known.shown, **found})
+    previous = previous or _ChangedResults()
+    tools = [(place, one) for place, one in enumerate(messages, start=previous.count) if isinstance(one, ToolMessage)]
+    changes = {place: changed for place, one in tools if (changed := change(one)) is not one}
+    return _ChangedResults(count=previous.count + len(messages), changes={**previous.changes, **changes})

@@ -45,74 +45,74 @@ class NotRecalled(NamedTuple):
     alternatives: tuple[str, ...] = ()
 
 
-def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
+def find_result(facts: Facts, recall: Recall) -> Recalled | NotRecalled:
     """Return the n-th newest result of a tool, and of a file if one is named, in the current view.
 
     A failed result in the page is not counted where folding ignores failures (R3); folding by cost does fold them (X2).
     """
-    seen, rule = view(facts.log), _rule_for(asked, facts.fold)
-    base, draft = prepare_messages(facts, seen)
-    whole, in_page = repair(seen.messages), {origin - base.first for origin in draft.origins}
-    tools = _tools_with_results(seen.messages, () if facts.fold.cost else in_page)
-    if asked.tool not in tools:
+    log_view, rule = view(facts.log), _rule_for(recall, facts.fold)
+    base, draft = prepare_messages(facts, log_view)
+    whole, in_page = repair(log_view.messages), {origin - base.first for origin in draft.origins}
+    tools = _tools_with_results(log_view.messages, () if facts.fold.cost else in_page)
+    if recall.tool not in tools:
         return NotRecalled("tool", alternatives=tools)
     if rule is None:
         return NotRecalled("unsorted")
     project = facts.fold.project
     settings = FoldSettings(rules=(rule,), project=project)
-    key = FoldKey(settings=settings, counter=facts.counter, tools=frozenset((asked.tool,)))
+    key = FoldKey(settings=settings, counter=facts.counter, tools=frozenset((recall.tool,)))
     any_key = replace(key, settings=replace(settings, rules=(replace(rule, failed=never_fails),)))
-    shown = _newest_first(draft, any_key if facts.fold.cost else key)
+    page_places = _newest_first(draft, any_key if facts.fold.cost else key)
     others = _newest_first(whole, any_key)
-    found = {
+    places_by_file = {
         file: [
-            *[origin - base.first for origin in shown.get(file, ())],
+            *[origin - base.first for origin in page_places.get(file, ())],
             *[origin for origin in others.get(file, ()) if origin not in in_page],
         ]
-        for file in {*shown, *others}
+        for file in {*page_places, *others}
     }
-    file = None if asked.path is None else normalise(asked.path, project)
-    places = found.get(file, [])
+    file = None if recall.path is None else normalise(recall.path, project)
+    places = places_by_file.get(file, [])
     if not places and file is not None:
         return NotRecalled(
-            "file", alternatives=tuple(sorted(file for file, places in found.items() if file and places))
+            "file", alternatives=tuple(sorted(file for file, places in places_by_file.items() if file and places))
         )
-    if not 1 <= asked.n <= len(places):
+    if not 1 <= recall.n <= len(places):
         return NotRecalled("number", of=len(places))
-    return _recalled(seen.messages[places[asked.n - 1]], file, key, len(places))
+    return _recalled(log_view.messages[places[recall.n - 1]], file, key, len(places))
 
 
-def _rule_for(asked: Recall, settings: FoldSettings) -> FoldRule | None:
+def _rule_for(recall: Recall, settings: FoldSettings) -> FoldRule | None:
     """Return the rule that counts these results, or one for this tool alone. None means that they are not counted by
     file.
     """
-    rules = [rule for rule in settings.rules if asked.tool in rule.tools]
+    rules = [rule for rule in settings.rules if recall.tool in rule.tools]
     by_file = [rule for rule in rules if rule.path_args]
-    if asked.path is not None:
+    if recall.path is not None:
         return by_file[-1] if by_file else None
     together = [rule for rule in rules if not rule.path_args] or [replace(rule, path_args=()) for rule in by_file]
-    return together[-1] if together else FoldRule(name="other", number="", why="", tools=(asked.tool,), placeholder="")
+    return together[-1] if together else FoldRule(name="other", number="", why="", tools=(recall.tool,), placeholder="")
 
 
 def _tools_with_results(messages: Sequence[Message], in_page: Collection[int]) -> tuple[str, ...]:
     """Recall itself is excluded: its results are found under their own tool."""
     results = [(place, one) for place, one in enumerate(messages) if isinstance(one, ToolMessage)]
-    counted = {one.tool_call_id for place, one in results if place not in in_page or not is_failure(one)}
+    call_ids = {one.tool_call_id for place, one in results if place not in in_page or not is_failure(one)}
     replies = [message for message in messages if isinstance(message, AssistantMessage)]
-    names = {call.name for reply in replies for call in reply.tool_calls if call.id in counted}
+    names = {call.name for reply in replies for call in reply.tool_calls if call.id in call_ids}
     return tuple(sorted(names - {RECALL}))
 
 
 def _newest_first(draft: Draft, key: FoldKey) -> Mapping[str | None, Sequence[int]]:
     """Return the log places of counted results by file, newest first."""
     (by_file,) = observe_once(draft.messages, key).by_rule.values()
-    return {file: [draft.origins[one.place] for one in reversed(found.results)] for file, found in by_file.items()}
+    return {file: [draft.origins[one.place] for one in reversed(series.results)] for file, series in by_file.items()}
 
 
 def _recalled(message: Message, file: str | None, key: FoldKey, of: int) -> Recalled:
     # UI hints are in no page, so they are removed here too; failures include their error text.
-    (shown,) = add_error_texts(strip_ui_hints((message,)).messages).messages
-    if not isinstance(shown, ToolMessage):
+    (result,) = add_error_texts(strip_ui_hints((message,)).messages).messages
+    if not isinstance(result, ToolMessage):
         raise AssertionError(f"Message {message.id!r} is no result, though it was counted as one.")
-    indexes = parts_by_file(shown, key).get(file or "", range(len(shown.parts)))
-    return Recalled(parts=tuple([shown.parts[index] for index in indexes]), of=of, time=message.time)
+    indexes = parts_by_file(result, key).get(file or "", range(len(result.parts)))
+    return Recalled(parts=tuple([result.parts[index] for index in indexes]), of=of, time=message.time)

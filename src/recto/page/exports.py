@@ -46,14 +46,14 @@ class ExportedCall:
 
 def as_curl(head: RequestHead, body: bytes) -> bytes:
     """Return a shell command that sends these exact bytes. Keys are shell variables."""
-    address = _quoted(head.url) if head.url is not None else f'"{_variable(head)}"'
+    address = _quote(head.url) if head.url is not None else f'"{_variable(head)}"'
     headers = [f'  -H "{name}: {value}" \\\n' for name, value in head.headers.items()]
     end = END_OF_PAGE
     while end.encode() in body:
         end += "_"
     # A here-document ends with a line break that the page does not have, so its bytes are counted.
     lines = (
-        f"head -c {len(body)} <<'{end}' | curl -sS -N {address}{_quoted(head.path)} \\\n",
+        f"head -c {len(body)} <<'{end}' | curl -sS -N {address}{_quote(head.path)} \\\n",
         *headers,
         "  --data-binary @-\n",
     )
@@ -64,7 +64,7 @@ def _variable(head: RequestHead) -> str:
     return f"${{{head.url_setting}:-{head.usual_url}}}" if head.usual_url else f"${head.url_setting}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     inner = text.replace("'", "'\\''")
     return f"'{inner}'"
 

@@ -39,12 +39,12 @@ EXECUTE = Phase(name="execute", history=10, budget=8_000)
 class Turn:
     """Data of the current turn that stays the same until it ends.
 
-    `response_id` is the id of its first assistant message and the prefix of its file ids. `admitted` is the time in the
-    reminder, shown in `zone`; None omits it.
+    `response_id` is the id of its first assistant message and the prefix of its file ids. `admitted_at` is the time in
+    the reminder, shown in `zone`; None omits it.
     """
 
     response_id: str = ""
-    admitted: datetime | None = None
+    admitted_at: datetime | None = None
     zone: tzinfo = UTC
     datasets: tuple[Dataset, ...] = ()
     context: tuple[ContextItem, ...] = ()

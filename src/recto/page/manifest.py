@@ -127,8 +127,8 @@ class Manifest:
 
     def to_stored(self) -> dict[str, Json]:
         """Return the manifest as stored with its call: everything except bytes."""
-        kept: dict[str, Json] = {"parts": self.rows(), "tokens": self.tokens.tokens, "skill": self.skill}
-        return {**kept, "step": step_row(self.step)} if self.step else kept
+        row: dict[str, Json] = {"parts": self.rows(), "tokens": self.tokens.tokens, "skill": self.skill}
+        return {**row, "step": step_row(self.step)} if self.step else row
 
     def row(self, place: int) -> dict[str, Json]:
         """Return the part at a place as a JSON object."""
@@ -219,16 +219,16 @@ class _StoredManifest(TypedDict):
     skill: NotRequired[str | None]
 
 
-def read_manifest(stored: Mapping[str, Json]) -> Manifest:
+def read_manifest(data: Mapping[str, Json]) -> Manifest:
     """Read a stored manifest. Raise a WireError if it is invalid."""
-    known = cast("_StoredManifest", stored)
+    manifest = cast("_StoredManifest", data)
     try:
-        rows = known["parts"]
+        rows = manifest["parts"]
         return Manifest(
             parts=tuple([_part(row) for row in rows]),
             sizes=[span[1] - span[0] if (span := row["span"]) else 0 for row in rows],
-            tokens=TokenCount(tokens=known["tokens"], estimated=True),
-            skill=known.get("skill"),
+            tokens=TokenCount(tokens=manifest["tokens"], estimated=True),
+            skill=manifest.get("skill"),
         )
     except (KeyError, TypeError, IndexError) as error:
         raise WireError(where="manifest", problem=f"is none that this Recto knows: {error!r}") from error

@@ -36,18 +36,18 @@ def shown_row(row: Mapping[str, Json], body: bytes | None) -> dict[str, Json]:
     """Return the row of a part with its first `words` (None if it has no bytes) and the names of its rules."""
     span, receipts = row.get("span"), cast("Sequence[Mapping[str, Json]]", row.get("receipts", ()))
     data = body[slice(*cast("Sequence[int]", span))] if body is not None and span else b""
-    shown: dict[str, Json] = {**row, **rule_fields(row.get("rule")), "words": first_words(data, str(row.get("kind")))}
+    fields: dict[str, Json] = {**row, **rule_fields(row.get("rule")), "words": first_words(data, str(row.get("kind")))}
     return (
-        {**shown, "receipts": [one | rule_fields(one.get("rule")) for one in map(dict, receipts)]}
+        {**fields, "receipts": [one | rule_fields(one.get("rule")) for one in map(dict, receipts)]}
         if receipts
-        else shown
+        else fields
     )
 
 
 def rule_fields(rule: Json) -> dict[str, Json]:
     """Return the name and link of a rule; empty for an unknown one."""
-    known = NAMED_RULES.get(rule) if isinstance(rule, str) else None
-    return {"ruleName": known.name, "ruleLink": link_of(str(rule))} if known else {}
+    named_rule = NAMED_RULES.get(rule) if isinstance(rule, str) else None
+    return {"ruleName": named_rule.name, "ruleLink": link_of(str(rule))} if named_rule else {}
 
 
 def first_words(data: bytes, kind: str) -> str | None:
@@ -56,19 +56,19 @@ def first_words(data: bytes, kind: str) -> str | None:
     For a message with a reminder these are the user's own words, for a tool its description, for an envelope the bytes.
     """
     text = data.decode("utf-8", "replace")
-    found = iter((text,)) if kind == "envelope" else _said(text)
-    return next(filter(None, (title_from(_QUERY.sub(r"\1", words[:_READ])) for words in found)), None)
+    candidates = iter((text,)) if kind == "envelope" else _find_words(text)
+    return next(filter(None, (title_from(_QUERY.sub(r"\1", words[:_READ])) for words in candidates)), None)
 
 
-def _said(text: str) -> Iterator[str]:
-    for found in _WORDS.finditer(text):
+def _find_words(text: str) -> Iterator[str]:
+    for match in _WORDS.finditer(text):
         try:
-            value, end = cast("tuple[Json, int]", _DECODER.raw_decode(text, found.end()))
+            value, end = cast("tuple[Json, int]", _DECODER.raw_decode(text, match.end()))
         except ValueError:
             # Bytes that Recto did not write.
             return
-        words = value if isinstance(value, str) else text[found.end() : end]
-        if name := found["call"]:
+        words = value if isinstance(value, str) else text[match.end() : end]
+        if name := match["call"]:
             yield f"{name}({words})"
         elif words.startswith(_REMINDER):
             yield from (words.partition(_END)[2], words)
@@ -153,8 +153,8 @@ NAMED_RULES: Mapping[str, NamedRule] = {
 
 def why(rule: str | None, reason: str) -> str:
     """Return a reason prefixed with the name of its rule."""
-    known = NAMED_RULES.get(rule or "")
-    return f"{known.name}: {reason}" if known else reason
+    named_rule = NAMED_RULES.get(rule or "")
+    return f"{named_rule.name}: {reason}" if named_rule else reason
 
 
 def link_of(rule: str) -> str:

@@ -46,9 +46,9 @@ class Injected:
     tokens_before: int | None = None
 
 
-def preamble(facts: Facts, seen: View) -> tuple[Injected, ...]:
+def preamble(facts: Facts, log_view: View) -> tuple[Injected, ...]:
     """Return the messages before the conversation, in order."""
-    return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
+    return (*_prompt(facts), *_quote(facts), *_summary(facts, log_view))
 
 
 def system_text(facts: Facts) -> SystemPrompt:
@@ -69,8 +69,8 @@ def system_text(facts: Facts) -> SystemPrompt:
     return replace(rendered, text=text, over=None if budget is None else _over(text, budget, counter))
 
 
-def _with_reminders(prompt: Prompt, told: str) -> Prompt:
-    return replace(prompt, identity="\n\n".join(filter(None, (prompt.identity, told))))
+def _with_reminders(prompt: Prompt, note: str) -> Prompt:
+    return replace(prompt, identity="\n\n".join(filter(None, (prompt.identity, note))))
 
 
 def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
@@ -127,20 +127,22 @@ def _make_quote(facts: Facts) -> Quote | None:
         case Quote() as ready:
             return ready
         case str() as text:
-            return _quoted(text, facts.quote_budget, facts.counter, facts.locale)
+            return _fit_quote(text, facts.quote_budget, facts.counter, facts.locale)
         case documents:
-            return _quoted(tuple(documents), facts.quote_budget, facts.counter, facts.locale) if documents else None
+            return _fit_quote(tuple(documents), facts.quote_budget, facts.counter, facts.locale) if documents else None
 
 
-def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
-    if seen.compaction is not None:
-        message = summary_message(seen.compaction, facts.locale)
+def _summary(facts: Facts, log_view: View) -> Iterator[Injected]:
+    if log_view.compaction is not None:
+        message = summary_message(log_view.compaction, facts.locale)
         yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
 
 
 # Few entries: each may hold as much text as a quote's budget allows.
 @cache_results(16)
-def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter, locale: str) -> Quote | None:
+def _fit_quote(
+    quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter, locale: str
+) -> Quote | None:
     return quote_message(quote, budget=budget, counter=counter, locale=locale)
 
 

@@ -113,8 +113,8 @@ def prefix_break(before: SentPage, after: SentPage) -> Break | None:
     parts = before.manifest.parts
     if offset is None or before.place_at(offset) >= len(parts) - 1:
         return None
-    lost = parts[before.place_at(offset)]
-    return Break(cause=_cause(before, after, offset), source=lost.source, bytes_kept=offset)
+    part = parts[before.place_at(offset)]
+    return Break(cause=_cause(before, after, offset), source=part.source, bytes_kept=offset)
 
 
 def _cause(before: SentPage, after: SentPage, offset: int) -> Cause:
@@ -122,40 +122,44 @@ def _cause(before: SentPage, after: SentPage, offset: int) -> Cause:
         return "purpose_changed"
     old, new = before.manifest, after.manifest
     places = before.place_at(offset), min(after.place_at(offset), len(new.parts) - 1)
-    lost, come = old.parts[places[0]], new.parts[places[1]]
+    old_part, new_part = old.parts[places[0]], new.parts[places[1]]
     # A page also ends with an envelope, which says nothing about its beginning.
-    kinds = {part.kind for part, place in zip((lost, come), places, strict=True) if place == 0 or part.kind != ENVELOPE}
+    kinds = {
+        part.kind
+        for part, place in zip((old_part, new_part), places, strict=True)
+        if place == 0 or part.kind != ENVELOPE
+    }
     if kinds & BEFORE_TALK:
-        return _cause_before_talk(kinds, is_other_skill=old.skill != new.skill)
+        if old.skill != new.skill:
+            return "skill_changed"
+        if ENVELOPE in kinds:
+            return "settings_changed"
+        return "tools_changed" if "tool" in kinds else "prompt_changed"
     if "quote" in kinds:
         return "documents_changed"
-    found = what_became(old, new)
+    outcomes = what_became(old, new)
     users = _users(old)
-    if any(user not in found for user in users):
+    if any(user not in outcomes for user in users):
         return "rollback"
-    return "compaction" if "summary" in kinds else _cause_between_messages(lost, come, found, (users, _users(new)))
-
-
-def _cause_before_talk(kinds: set[str], *, is_other_skill: bool) -> Cause:
-    if is_other_skill:
-        return "skill_changed"
-    if ENVELOPE in kinds:
-        return "settings_changed"
-    return "tools_changed" if "tool" in kinds else "prompt_changed"
+    return (
+        "compaction"
+        if "summary" in kinds
+        else _cause_between_messages(old_part, new_part, outcomes, (users, _users(new)))
+    )
 
 
 def _cause_between_messages(
-    lost: Part, come: Part, found: Mapping[str, Part], users: tuple[list[str], list[str]]
+    old_part: Part, new_part: Part, outcomes: Mapping[str, Part], users: tuple[list[str], list[str]]
 ) -> Cause:
-    now = found.get(lost.source)
+    now = outcomes.get(old_part.source)
     if now is None:
         return "retry"
     if now.decision == "dropped":
         return "window_slid" if now.rule == "S2" else "compaction" if now.rule == "R13" else "repaired"
-    if now.source == come.source and now.decision == "folded" and now.receipts != lost.receipts:
+    if now.source == new_part.source and now.decision == "folded" and now.receipts != old_part.receipts:
         return "fold_step"
-    if now.source == come.source and now.role == "user":
-        return "turn_closed" if [lost.source] == users[0][-1:] != users[1][-1:] else "reminder_changed"
+    if now.source == new_part.source and now.role == "user":
+        return "turn_closed" if [old_part.source] == users[0][-1:] != users[1][-1:] else "reminder_changed"
     return "repaired"
 
 
@@ -168,7 +172,7 @@ def what_became(old: Manifest, new: Manifest) -> Mapping[str, Part]:
 
     A gap names only its first and last message. If one of these is not in the old page, the gap's neighbours bound it.
     """
-    found = {part.source: part for part in new.parts if part.kind == "message"}
+    outcomes = {part.source: part for part in new.parts if part.kind == "message"}
     order = {part.source: place for place, part in enumerate(old.parts) if part.kind == "message"}
     ids = list(order)
     places = list(order.values())
@@ -178,8 +182,8 @@ def what_became(old: Manifest, new: Manifest) -> Mapping[str, Part]:
         start = order.get(gap.source, _neighbour(new.parts[:at][::-1], order, -1))
         end = order.get(gap.upto, _neighbour(new.parts[at + 1 :], order, len(old.parts)))
         among = ids[bisect_right(places, start - 1) : bisect_right(places, end)]
-        found |= {id: gap for id in among if id not in found or found[id].upto is not None}
-    return found
+        outcomes |= {id: gap for id in among if id not in outcomes or outcomes[id].upto is not None}
+    return outcomes
 
 
 def _neighbour(parts: tuple[Part, ...], order: Mapping[str, int], otherwise: int) -> int:

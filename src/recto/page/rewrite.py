@@ -62,15 +62,22 @@ def rewrite(
     if not doubt and not _same_ends(flat, repaired):
         doubt, repaired = OTHER_ENDS, unchanged(flat)
     state = replace(rules.state, is_settled=True) if doubt else rules.state
-    folded, step = _fold(repaired.messages, replace(rules, state=state))
-    if doubt and not folded.notes:
+    fold_draft, step = _fold(repaired.messages, replace(rules, state=state))
+    if doubt and not fold_draft.notes:
         return pass_on(request, doubt, rules.counter)
-    draft = then(repaired, folded)
+    draft = then(repaired, fold_draft)
     talk = _Talk(request=request, messages=messages, flat=flat, items=items, draft=draft, counter=rules.counter)
-    parts = list(_in_order(request, list(_written(talk)), list(_dropped(talk)), rules.counter))
+    parts = list(_in_order(request, list(_encode_items(talk)), list(_dropped(talk)), rules.counter))
     if doubt:
         parts[0] = parts[0][0]._replace(reason=HALF_READ.format(why=doubt)), parts[0][1]
-        parts[-1:-1] = _unread(request, len(messages), rules.counter)
+        start = len(messages)
+        texts = [(f"messages[{at}]", item.lead + item.text) for at, item in enumerate(request.items) if at >= start]
+        tokens = rules.counter.count([text for _, text in texts])
+        rows = zip(texts, tokens, strict=True)
+        parts[-1:-1] = [
+            (build_plain_part("message", name, AS_IT_CAME, count), build_segment(text.encode()))
+            for (name, text), count in rows
+        ]
     page, manifest = _page(parts)
     return page, replace(manifest, step=step)
 
@@ -81,14 +88,14 @@ def _same_ends(messages: Sequence[Message], repaired: Draft) -> bool:
     """
     if not repaired.notes:
         return True
-    spoken, left = _spoken(messages), _spoken(repaired.messages)
-    if not left or (_is_model(messages[spoken[-1]]) and spoken[-1] in repaired.notes):
+    places_before, places_after = _find_talk_places(messages), _find_talk_places(repaired.messages)
+    if not places_after or (_is_model(messages[places_before[-1]]) and places_before[-1] in repaired.notes):
         return False
-    ends = [(spoken[end], left[end]) for end in (0, -1)]
+    ends = [(places_before[end], places_after[end]) for end in (0, -1)]
     return all(_is_model(messages[was]) == _is_model(repaired.messages[now]) for was, now in ends)
 
 
-def _spoken(messages: Sequence[Message]) -> list[int]:
+def _find_talk_places(messages: Sequence[Message]) -> list[int]:
     return [place for place, message in enumerate(messages) if message.role not in INSTRUCTIONS]
 
 
@@ -96,29 +103,18 @@ def _is_model(message: Message) -> bool:
     return message.role == "assistant"
 
 
-def _unread(request: SentRequest, start: int, counter: TokenCounter) -> list[tuple[Part, Segment]]:
-    """Return the unread items as sent."""
-    texts = [(f"messages[{at}]", item.lead + item.text) for at, item in enumerate(request.items) if at >= start]
-    tokens = counter.count([text for _, text in texts])
-    named = zip(texts, tokens, strict=True)
-    return [
-        (build_plain_part("message", name, AS_IT_CAME, count), build_segment(text.encode()))
-        for (name, text), count in named
-    ]
-
-
 def _fold(messages: tuple[Message, ...], rules: RewriteRules) -> tuple[Draft, FoldStep | None]:
     settings = rules.fold
     if settings is None:
         return unchanged(messages), None
     if settings.cost is None:
-        folded = CostFold(fold(messages, settings=settings, now=rules.now, counter=rules.counter), None)
+        cost_fold = CostFold(fold(messages, settings=settings, now=rules.now, counter=rules.counter), None)
     else:
-        folded = fold_by_cost(messages, fold_key(settings, rules.counter), rules.state)
-    return folded.result.draft, folded.step
+        cost_fold = fold_by_cost(messages, fold_key(settings, rules.counter), rules.state)
+    return cost_fold.result.draft, cost_fold.step
 
 
-class _Written(NamedTuple):
+class _OutputItem(NamedTuple):
     """An item as sent, with the place of its first message."""
 
     origin: int
@@ -139,31 +135,33 @@ class _Talk(NamedTuple):
     counter: TokenCounter
 
 
-def _written(talk: _Talk) -> Iterator[_Written]:
-    origins, shown, notes, items = talk.draft.origins, talk.draft.messages, talk.draft.notes, talk.items
+def _encode_items(talk: _Talk) -> Iterator[_OutputItem]:
+    origins, messages, notes, items = talk.draft.origins, talk.draft.messages, talk.draft.notes, talk.items
     at = 0
     while at < len(origins):
         origin, begin = origins[at], at
         item = items[origin]
-        sent = talk.request.items[item]
-        lead = (sent.lead or ",") if at else ""
+        request_item = talk.request.items[item]
+        lead = (request_item.lead or ",") if at else ""
         at += 1
-        if shown[begin] is talk.flat[origin] and origin not in notes and len(talk.messages[item]) == 1:
-            yield _Written(origin, *memoise_last(shown[begin], _kept_item, lead + sent.text, item, talk.counter))
+        if messages[begin] is talk.flat[origin] and origin not in notes and len(talk.messages[item]) == 1:
+            yield _OutputItem(
+                origin, *memoise_last(messages[begin], _kept_item, lead + request_item.text, item, talk.counter)
+            )
             continue
         while at < len(origins) and items[origins[at]] == item:
             at += 1
-        here = dict(zip(origins[begin:at], shown[begin:at], strict=True))
-        yield _Written(origin, _part(talk, item, here), build_segment((lead + _text(talk, item, here)).encode()))
+        here = dict(zip(origins[begin:at], messages[begin:at], strict=True))
+        yield _OutputItem(origin, _part(talk, item, here), build_segment((lead + _text(talk, item, here)).encode()))
 
 
 def _text(talk: _Talk, item: int, here: Mapping[int, Message]) -> str:
     """Return the text of an item with the given messages of it."""
-    sent, first = talk.request.items[item], talk.items.index(item)
+    request_item, first = talk.request.items[item], talk.items.index(item)
     changes = [ItemChange(was, here.get(first + place)) for place, was in enumerate(talk.messages[item])]
     if all(change.after is change.before for change in changes):
-        return sent.text
-    return dump(edit_item(cast("Object", sent.value), changes)).decode()
+        return request_item.text
+    return dump(edit_item(cast("Object", request_item.value), changes)).decode()
 
 
 def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) -> tuple[Part, Segment]:
@@ -175,11 +173,11 @@ def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) ->
 
 def _note(origins: Iterable[int], notes: Mapping[int, Note]) -> Note | None:
     """Merge the notes on the messages of an item."""
-    found = [notes[origin] for origin in origins if origin in notes]
-    if not found:
+    item_notes = [notes[origin] for origin in origins if origin in notes]
+    if not item_notes:
         return None
-    whole = found[0]
-    for note in found[1:]:
+    whole = item_notes[0]
+    for note in item_notes[1:]:
         whole = merge_notes(whole, note)
     return whole
 
@@ -188,33 +186,33 @@ def _part(talk: _Talk, item: int, here: Mapping[int, Message]) -> Part:
     before = sum([tokens_of(talk.flat[origin], talk.counter) for origin in here])
     after = sum([tokens_of(message, talk.counter) for message in here.values()])
     note, role = _note(here, talk.draft.notes), talk.flat[next(iter(here))].role
-    kept = Part("message", f"messages[{item}]", role, before, after, "kept", None, AS_IT_CAME)
+    part = Part("message", f"messages[{item}]", role, before, after, "kept", None, AS_IT_CAME)
     if note is None:
-        return kept
-    return kept._replace(decision=note.decision, rule=note.rule, reason=note.reason, receipts=note.receipts)
+        return part
+    return part._replace(decision=note.decision, rule=note.rule, reason=note.reason, receipts=note.receipts)
 
 
-def _dropped(talk: _Talk) -> Iterator[_Written]:
+def _dropped(talk: _Talk) -> Iterator[_OutputItem]:
     """Yield the messages that are not sent, with their notes."""
     for origin, note in sorted(talk.draft.notes.items()):
         if note.decision == "dropped":
             message, name = talk.flat[origin], f"messages[{talk.items[origin]}]"
             tokens = tokens_of(message, talk.counter)
             part = Part("message", name, message.role, tokens, 0, note.decision, note.rule, note.reason)
-            yield _Written(origin, part, NOTHING)
+            yield _OutputItem(origin, part, NOTHING)
 
 
 def _in_order(
-    request: SentRequest, written: Sequence[_Written], gone: Sequence[_Written], counter: TokenCounter
+    request: SentRequest, items: Sequence[_OutputItem], omissions: Sequence[_OutputItem], counter: TokenCounter
 ) -> Iterator[tuple[Part, Segment]]:
     """Yield all parts in request order. A part left out precedes the next one sent."""
     yield _envelope(request.before, counter)
-    left = list(gone)
-    for one in written:
-        while left and left[0].origin < one.origin:
-            yield left.pop(0)[1:]
+    pending = list(omissions)
+    for one in items:
+        while pending and pending[0].origin < one.origin:
+            yield pending.pop(0)[1:]
         yield one.part, one.segment
-    yield from [one[1:] for one in left]
+    yield from [one[1:] for one in pending]
     yield _envelope(request.after, counter)
 
 
@@ -224,11 +222,11 @@ def _envelope(text: str, counter: TokenCounter) -> tuple[Part, Segment]:
 
 
 def _page(parts: Sequence[tuple[Part, Segment]]) -> tuple[Page, Manifest]:
-    counted = sum(part.tokens_after for part, _ in parts)
+    tokens = sum(part.tokens_after for part, _ in parts)
     manifest = Manifest(
         parts=tuple([part for part, _ in parts]),
         sizes=[len(one.data) for _, one in parts],
-        tokens=TokenCount(tokens=counted, estimated=True),
+        tokens=TokenCount(tokens=tokens, estimated=True),
     )
     return Page(segments=tuple([one for _, one in parts if one.data])), manifest
 
@@ -247,50 +245,51 @@ def edit_item(value: Object, changes: Sequence[ItemChange]) -> Object:
     """Return the item with its messages changed."""
     match changes:
         case [ItemChange(AssistantMessage() as before, AssistantMessage() as after)]:
-            return _with_calls(value, before, after)
+            part_ids = {id(part) for part in after.parts}
+            calls = value.get(CALLS)
+            if isinstance(calls, list):
+                stay = [
+                    call for call, tool_call in zip(calls, before.tool_calls, strict=True) if id(tool_call) in part_ids
+                ]
+                rest = {name: field for name, field in value.items() if name != CALLS}
+                return {**rest, CALLS: stay} if stay else rest
+            blocks = cast("Sequence[Json]", value.get(CONTENT))
+            return {
+                **value,
+                CONTENT: [block for block, part in zip(blocks, before.parts, strict=True) if id(part) in part_ids],
+            }
         case [ItemChange(ToolMessage() as before, ToolMessage() as after)] if value.get("role") == "tool":
             return {**value, CONTENT: _words(value.get(CONTENT), before, after)}
         case _:
             return {**value, CONTENT: _results(cast("Sequence[Object]", value.get(CONTENT)), changes)}
 
 
-def _with_calls(value: Object, before: AssistantMessage, after: AssistantMessage) -> Object:
-    kept = {id(part) for part in after.parts}
-    calls = value.get(CALLS)
-    if isinstance(calls, list):
-        stay = [call for call, known in zip(calls, before.tool_calls, strict=True) if id(known) in kept]
-        rest = {name: field for name, field in value.items() if name != CALLS}
-        return {**rest, CALLS: stay} if stay else rest
-    blocks = cast("Sequence[Json]", value.get(CONTENT))
-    return {**value, CONTENT: [block for block, part in zip(blocks, before.parts, strict=True) if id(part) in kept]}
-
-
 def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Json]:
     """Edit the blocks of a user turn: results one by one; other blocks stay if the user's own message stays."""
     results = iter([change for change in changes if isinstance(change.before, ToolMessage)])
     says_more = any(change.after for change in changes if not isinstance(change.before, ToolMessage))
-    edited = list[Json]()
+    new_blocks = list[Json]()
     for block in blocks:
         if block.get("type") != "tool_result":
-            edited += [block] if says_more else []
+            new_blocks += [block] if says_more else []
             continue
         before, after = next(results)
         if after is before:
-            edited.append(block)
+            new_blocks.append(block)
         elif isinstance(before, ToolMessage) and isinstance(after, ToolMessage):
-            edited.append({**block, CONTENT: _words(block.get(CONTENT), before, after)})
-    return edited
+            new_blocks.append({**block, CONTENT: _words(block.get(CONTENT), before, after)})
+    return new_blocks
 
 
 def _words(content: Json, before: ToolMessage, after: ToolMessage) -> Json:
     """Return the new content of a result: the text that replaces it or some of its parts."""
     if isinstance(content, list) and len(content) == len(before.parts) == len(after.parts):
         parts = zip(content, before.parts, after.parts, strict=True)
-        return [block if now is was else _said(block, now) for block, was, now in parts]
+        return [block if now is was else _edit_text(block, now) for block, was, now in parts]
     return "".join([part.text for part in after.parts if isinstance(part, Text)])
 
 
-def _said(block: Json, part: object) -> Json:
+def _edit_text(block: Json, part: object) -> Json:
     words = part.text if isinstance(part, Text) else ""
     if isinstance(block, Mapping) and block.get("type") == "text":
         return {**block, "text": words}

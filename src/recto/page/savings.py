@@ -46,15 +46,27 @@ def savings_of(before: SentPage | None, after: SentPage, prices: CachePrices) ->
         rule = parts[broken.place].rule or ""
     elif broken:
         cached = broken.place
-    freed, unread = Tally[str](), Tally[str]()
+    savings, unread = Tally[str](), Tally[str]()
     for place, part in enumerate(parts):
         for receipt in part.receipts:
-            gone = receipt.tokens_before - receipt.tokens_after
-            freed[receipt.rule] += gone
-            unread[receipt.rule] += gone if place >= cached else 0
+            saving = receipt.tokens_before - receipt.tokens_after
+            savings[receipt.rule] += saving
+            unread[receipt.rule] += saving if place >= cached else 0
     again = {rule: broken.tokens} if broken else {}
-    folds = [_fold(rule, tokens, unread[rule], again.get(rule, 0), prices) for rule, tokens in freed.items()]
-    return (*folds, _break(broken, prices)) if broken else tuple(folds)
+    folds = [_fold(rule, tokens, unread[rule], again.get(rule, 0), prices) for rule, tokens in savings.items()]
+    return (
+        (
+            *folds,
+            Saving(
+                kind=BREAK,
+                name=broken.cause,
+                tokens=broken.tokens,
+                cost=prices_of(0, broken.tokens, prices)[1] if prices.is_listed else None,
+            ),
+        )
+        if broken
+        else tuple(folds)
+    )
 
 
 class _Broken(NamedTuple):
@@ -66,30 +78,25 @@ class _Broken(NamedTuple):
 
 
 def _broken(before: SentPage | None, after: SentPage) -> _Broken | None:
-    found = prefix_break(before, after) if before else None
-    if before is None or found is None:
+    first_break = prefix_break(before, after) if before else None
+    if before is None or first_break is None:
         return None
-    place, again = after.place_at(found.bytes_kept), tokens_again(before, after, found)
-    new = _placeholders(before, after, place) if found.cause == FOLD_STEP else 0
-    return _Broken(found.cause, place, again + new)
+    place, again = after.place_at(first_break.bytes_kept), tokens_again(before, after, first_break)
+    new = _placeholders(before, after, place) if first_break.cause == FOLD_STEP else 0
+    return _Broken(first_break.cause, place, again + new)
 
 
 def _placeholders(before: SentPage, after: SentPage, start: int) -> int:
     """Count tokens of placeholders that replaced results since the last page: they are written to the cache."""
     were, parts = {part.source: place for place, part in enumerate(before.manifest.parts)}, after.manifest.parts
-    folded = [at for at in range(start, len(parts)) if parts[at].decision == "folded" and parts[at].source in were]
-    new = [at for at in folded if after.bytes_at(at) != before.bytes_at(were[parts[at].source])]
+    fold_places = [at for at in range(start, len(parts)) if parts[at].decision == "folded" and parts[at].source in were]
+    new = [at for at in fold_places if after.bytes_at(at) != before.bytes_at(were[parts[at].source])]
     return sum(parts[at].tokens_after for at in new)
 
 
-def _fold(rule: str, freed: int, unread: int, again: int, prices: CachePrices) -> Saving:
+def _fold(rule: str, tokens: int, unread: int, again: int, prices: CachePrices) -> Saving:
     if not prices.is_listed:
-        return Saving(kind=FOLD, name=rule, tokens=freed)
+        return Saving(kind=FOLD, name=rule, tokens=tokens)
     # The surcharge for tokens that would have been written instead of read.
-    read, more = prices_of(freed, unread, prices)
-    return Saving(kind=FOLD, name=rule, tokens=freed, benefit=read + more, cost=prices_of(0, again, prices)[1])
-
-
-def _break(broken: _Broken, prices: CachePrices) -> Saving:
-    cost = prices_of(0, broken.tokens, prices)[1] if prices.is_listed else None
-    return Saving(kind=BREAK, name=broken.cause, tokens=broken.tokens, cost=cost)
+    read, more = prices_of(tokens, unread, prices)
+    return Saving(kind=FOLD, name=rule, tokens=tokens, benefit=read + more, cost=prices_of(0, again, prices)[1])

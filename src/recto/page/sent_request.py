@@ -86,7 +86,7 @@ def count_shared(request: SentRequest, predecessor: SentRequest) -> int:
 
 
 def _parse(text: str, predecessors: Sequence[SentRequest]) -> SentRequest:
-    fields, found, doubt = dict[str, Json](), None, ""
+    fields, message_list, doubt = dict[str, Json](), None, ""
     at = _skip(text, _expect(text, _skip(text, 0), "{"))
     is_first = True
     while text[at : at + 1] != "}":
@@ -97,19 +97,23 @@ def _parse(text: str, predecessors: Sequence[SentRequest]) -> SentRequest:
             raise JSONDecodeError("a name is missing", text, at)
         at = _skip(text, _expect(text, _skip(text, at), ":"))
         if name == MESSAGES and text[at : at + 1] == "[":
-            doubt = f"`{MESSAGES}` stands in it twice" if found else ""
-            found = _items(text, at, predecessors)
-            at = found.end
+            doubt = f"`{MESSAGES}` stands in it twice" if message_list else ""
+            message_list = _items(text, at, predecessors)
+            at = message_list.end
         else:
             value, at = _value(text, at)
             fields |= {name: value} if name in NEEDED_FIELDS else {}
         at = _skip(text, at)
     if _skip(text, at + 1) != len(text):
         raise JSONDecodeError("more than one value", text, at + 1)
-    if found is None or not found.items:
+    if message_list is None or not message_list.items:
         raise WireError(where=MESSAGES, problem="is missing; a list with at least one message is needed")
     return SentRequest(
-        before=text[: found.start], items=found.items, after=text[found.last :], fields=fields, doubt=doubt
+        before=text[: message_list.start],
+        items=message_list.items,
+        after=text[message_list.last :],
+        fields=fields,
+        doubt=doubt,
     )
 
 
@@ -158,8 +162,8 @@ def _value(text: str, at: int) -> tuple[Json, int]:
 
 
 def _skip(text: str, at: int) -> int:
-    found = BLANK.match(text, at)
-    return found.end() if found else at
+    match = BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _expect(text: str, at: int, sign: str) -> int:
@@ -222,15 +226,24 @@ def messages_in(item: SentItem, place: int, wire: Wire, head: str, time: datetim
     """
     try:
         _doubled.decode(item.text)
-        found = wire.decode([item.value])
-        _check_calls(found)
+        messages = wire.decode([item.value])
+        # Reject two calls with one id: their results cannot be told apart
+        for message in messages:
+            ids = [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
+            if len(ids) != len(set(ids)):
+                raise WireError(where=f"{MESSAGES}[0]", problem="has two calls of one id")
     except WireError as error:
         where = error.where.replace(f"{MESSAGES}[0]", f"{MESSAGES}[{place}]", 1)
         raise WireError(where=where, problem=error.problem) from error
     except RecursionError as error:
         raise WireError(where=f"{MESSAGES}[{place}]", problem=TOO_DEEP) from error
     label = head[:LABEL_CHARACTERS]
-    return tuple([replace(one, id=_id(one, label, number), time=one.time or time) for number, one in enumerate(found)])
+    return tuple(
+        [
+            replace(one, id=f"{label}.{number}" if isinstance(one, ToolMessage) else one.id, time=one.time or time)
+            for number, one in enumerate(messages)
+        ]
+    )
 
 
 def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
@@ -240,15 +253,3 @@ def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
 
 # A check only: a repeated field would be lost when the item is encoded again.
 _doubled = JSONDecoder(object_pairs_hook=_check_names)
-
-
-def _check_calls(messages: Sequence[Message]) -> None:
-    """Reject two calls with one id: their results cannot be told apart."""
-    for message in messages:
-        ids = [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
-        if len(ids) != len(set(ids)):
-            raise WireError(where=f"{MESSAGES}[0]", problem="has two calls of one id")
-
-
-def _id(message: Message, label: str, number: int) -> str:
-    return f"{label}.{number}" if isinstance(message, ToolMessage) else message.id

@@ -46,16 +46,16 @@ class CallPlace(NamedTuple):
 class Activity:
     """Results of a conversation in order, and their last use.
 
-    `touched` maps the place of a result to the moment it came, was quoted, or its file was read or edited; `files` maps
-    each file to its last use. `reads` are the places of reads by file, `edited` the place of its last edit. `quoting`
-    counts edits that quoted an earlier result, `near` those soon after their file was touched. `last_call` is the place
-    of the newest assistant message; `time`, `count` and `made` let a longer conversation continue from here.
+    `last_uses` maps the place of a result to the moment it came, was quoted, or its file was read or edited; `files`
+    maps each file to its last use. `reads` are the places of reads by file, `edits` the place of its last edit.
+    `quoting` counts edits that quoted an earlier result, `near` those soon after their file was touched. `last_call` is
+    the place of the newest assistant message; `time`, `count` and `calls` let a longer conversation continue from here.
     """
 
     now: Moment = Moment(0, 0)
     results: tuple[SeenResult, ...] = ()
-    touched: Mapping[int, Moment] = field(default_factory=dict[int, Moment])
-    edited: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
+    last_uses: Mapping[int, Moment] = field(default_factory=dict[int, Moment])
+    edits: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
     reads: Mapping[str | None, tuple[int, ...]] = field(default_factory=dict[str | None, tuple[int, ...]])
     files: Mapping[str | None, Moment] = field(default_factory=dict[str | None, Moment])
     quoting: int = 0
@@ -63,11 +63,11 @@ class Activity:
     last_call: int = 0
     time: datetime = BEFORE_ALL
     count: int = 0
-    made: Mapping[str, CallPlace] = field(default_factory=dict[str, CallPlace])
+    calls: Mapping[str, CallPlace] = field(default_factory=dict[str, CallPlace])
 
     def idle(self, place: int, turn_calls: int) -> float:
         """Return for how many calls a result was unused. A user message counts as an average turn."""
-        since = self.touched[place]
+        since = self.last_uses[place]
         turn = min(turn_calls, self.now.calls / self.now.users) if self.now.users else 0
         return self.now.calls - since.calls + (self.now.users - since.users) * turn
 
@@ -77,24 +77,24 @@ def find_activity(messages: Sequence[Message], key: FoldKey) -> Activity:
     return memoise_prefix(messages, _go_on, key)
 
 
-def _go_on(known: Activity | None, messages: Sequence[Message], key: FoldKey) -> Activity:
-    known = known or Activity()
-    story = _Story(known, key)
-    for place, message in enumerate(messages, start=known.count):
+def _go_on(previous: Activity | None, messages: Sequence[Message], key: FoldKey) -> Activity:
+    previous = previous or Activity()
+    story = _Story(previous, key)
+    for place, message in enumerate(messages, start=previous.count):
         story.take(place, message)
-    return replace(story.activity(), count=known.count + len(messages))
+    return replace(story.activity(), count=previous.count + len(messages))
 
 
 class _Story:
     """Mutable state while messages are processed. The previous activity stays unchanged."""
 
-    def __init__(self, known: Activity, key: FoldKey) -> None:
-        self._known, self._key, self._cost = known, key, key.settings.cost or CostSettings()
-        self._now, self._time, self._last_call = known.now, known.time, known.last_call
-        self._results, self._made = list(known.results), dict(known.made)
-        self._touched, self._files = dict(known.touched), dict(known.files)
-        self._edited, self._reads_of = dict(known.edited), dict(known.reads)
-        self._quoting, self._near = known.quoting, known.near
+    def __init__(self, previous: Activity, key: FoldKey) -> None:
+        self._previous, self._key, self._cost = previous, key, key.settings.cost or CostSettings()
+        self._now, self._time, self._last_call = previous.now, previous.time, previous.last_call
+        self._results, self._calls = list(previous.results), dict(previous.calls)
+        self._last_uses, self._files = dict(previous.last_uses), dict(previous.files)
+        self._edits, self._reads_of = dict(previous.edits), dict(previous.reads)
+        self._quoting, self._near = previous.quoting, previous.near
         rules = key.settings.rules
         # Recall counts failed reads too where both are folded.
         self._reads = {
@@ -109,15 +109,15 @@ class _Story:
         return Activity(
             now=self._now,
             results=tuple(self._results),
-            touched=self._touched,
-            edited=self._edited,
+            last_uses=self._last_uses,
+            edits=self._edits,
             reads=self._reads_of,
             files=self._files,
             quoting=self._quoting,
             near=self._near,
             last_call=self._last_call,
             time=self._time,
-            made=self._made,
+            calls=self._calls,
         )
 
     def take(self, place: int, message: Message) -> None:
@@ -128,82 +128,71 @@ class _Story:
             case "assistant":
                 self._now = self._now._replace(calls=self._now.calls + 1)
                 self._last_call = place
-                self._made |= {call.id: CallPlace(call, place) for call in message.tool_calls}
+                self._calls |= {call.id: CallPlace(call, place) for call in message.tool_calls}
             case "tool":
-                if made := self._made.get(message.tool_call_id):
-                    self._take_result(place, message, made)
+                if caller := self._calls.get(message.tool_call_id):
+                    self._take_result(place, message, caller)
             case _:
                 pass
 
-    def _take_result(self, place: int, message: ToolMessage, made: CallPlace) -> None:
-        tool = made.call.name
+    def _take_result(self, place: int, message: ToolMessage, caller: CallPlace) -> None:
+        tool = caller.call.name
         has_failed = self._failed.get(tool, is_failure)(message)
         if tool in self._reads:
-            self._take_read(Observation(self._time, place, made.call, message), shows=not has_failed)
+            self._take_read(Observation(self._time, place, caller.call, message), shows=not has_failed)
         elif tool in self._others:
             self._add(SeenResult(self._time, place, message, tool))
             if tool in self._cost.edits and not has_failed:
-                self._take_edit(place, made)
+                edit = read_edit(caller.call, self._cost.quotes, self._path_args, self._key.settings.project)
+                places = list(self._find_quoted(edit.lines, caller.place))
+                if places:
+                    self._quoting += 1
+                    self._near += any(self._is_fresh(file) for file in edit.files)
+                    self._last_uses |= dict.fromkeys(places, self._now)
+                self._touch(edit.files)
+                self._edits |= dict.fromkeys(edit.files, place)
 
     def _add(self, result: SeenResult) -> None:
         self._results.append(result)
-        self._touched[result.place] = self._now
+        self._last_uses[result.place] = self._now
 
-    def _take_read(self, seen: Observation, *, shows: bool) -> None:
-        call, place = seen.call, seen.place
-        found = match_rule(seen, self._reads[call.name], self._key)
-        if found is None or not found.files:
+    def _take_read(self, observation: Observation, *, shows: bool) -> None:
+        call, place = observation.call, observation.place
+        match = match_rule(observation, self._reads[call.name], self._key)
+        if match is None or not match.files:
             return  # R6: the files of this read are unknown, so it may still be needed.
-        is_part = _asks_for_part(call, self._cost.parts)
+        arguments = load_object(call.arguments) or {}
+        is_part = any(arguments.get(name) is not None for name in self._cost.parts)
         if shows:
-            self._touch(found.files)
-            self._reads_of |= {file: (*self._reads_of.get(file, ()), place) for file in found.files}
-        self._add(SeenResult(seen.time, place, seen.message, call.name, found.files, shows, is_part))
+            self._touch(match.files)
+            self._reads_of |= {file: (*self._reads_of.get(file, ()), place) for file in match.files}
+        self._add(SeenResult(observation.time, place, observation.message, call.name, match.files, shows, is_part))
 
-    def _take_edit(self, place: int, made: CallPlace) -> None:
-        edit = read_edit(made.call, self._cost.quotes, self._path_args, self._key.settings.project)
-        quoted = list(self._quoted(edit.lines, made.place))
-        if quoted:
-            self._quoting += 1
-            self._near += any(self._is_fresh(file) for file in edit.files)
-            self._touched |= dict.fromkeys(quoted, self._now)
-        self._touch(edit.files)
-        self._edited |= dict.fromkeys(edit.files, place)
-
-    def _quoted(self, lines: tuple[str, ...], before: int) -> Iterator[int]:
+    def _find_quoted(self, lines: tuple[str, ...], before: int) -> Iterator[int]:
         """Yield the indexes of results that contain all lines, starting from the longest line, which is the rarest."""
         if not lines:
             return
         for result in self._results:
             if result.place < before:
-                text = _text_of(result.message)
+                texts = [part.text for part in result.message.parts if isinstance(part, Text)]
+                text = texts[0] if len(texts) == 1 else "\n".join(texts)
                 if all(line in text for line in lines):
                     yield result.place
 
     def _is_fresh(self, file: str) -> bool:
-        touched = self._files.get(file)
-        return touched is not None and self._now.calls - touched.calls <= self._cost.window
+        last_use = self._files.get(file)
+        return last_use is not None and self._now.calls - last_use.calls <= self._cost.window
 
     def _touch(self, files: Sequence[str | None]) -> None:
         """Mark files as used: earlier reads of them are still relevant."""
         self._files |= dict.fromkeys(files, self._now)
         for file in files:
-            self._touched |= dict.fromkeys(self._reads_of.get(file, ()), self._now)
+            self._last_uses |= dict.fromkeys(self._reads_of.get(file, ()), self._now)
 
 
 def never_fails(_: ToolMessage) -> bool:
     """A failure check for callers that treat failed results like others."""
     return False
-
-
-def _text_of(message: ToolMessage) -> str:
-    texts = [part.text for part in message.parts if isinstance(part, Text)]
-    return texts[0] if len(texts) == 1 else "\n".join(texts)
-
-
-def _asks_for_part(call: ToolCall, names: tuple[str, ...]) -> bool:
-    arguments = load_object(call.arguments) or {}
-    return any(arguments.get(name) is not None for name in names)
 
 
 PATCH_BEGINS = "*** Begin Patch"
@@ -225,9 +214,21 @@ def read_edit(call: ToolCall, quotes: Sequence[str], path_args: tuple[str, ...],
     if arguments is None:
         return EditCall((), ())
     patches = [text for text in strings_in(arguments) if PATCH_BEGINS in text]
-    named = [normalise(path, project) for patch in patches for path in _patched(patch)]
-    files = (*read_paths(call, path_args, project), *named)
-    texts = [*_quoted(arguments, frozenset(quotes)), *["\n".join(_old_lines(patch)) for patch in patches]]
+    patch_paths = [
+        normalise(path, project)
+        for patch in patches
+        for path in (
+            line.removeprefix(begins).strip()
+            for line in patch.splitlines()
+            for begins in PATCH_FILES
+            if line.startswith(begins)
+        )
+    ]
+    files = (*read_paths(call, path_args, project), *patch_paths)
+    texts = [
+        *_find_texts(arguments, frozenset(quotes)),
+        *["\n".join(line[1:] for line in patch.splitlines() if line.startswith(OLD_LINES)) for patch in patches],
+    ]
     lines = {line for text in texts if PATCH_BEGINS not in text for line in lines_of(text)}
     return EditCall(tuple(dict.fromkeys(files)), tuple(sorted(lines, key=lambda line: (-len(line), line))))
 
@@ -237,7 +238,7 @@ def lines_of(text: str) -> list[str]:
     return [line for line in map(str.strip, text.splitlines()) if line]
 
 
-def _quoted(value: Json, names: frozenset[str]) -> Iterator[str]:
+def _find_texts(value: Json, names: frozenset[str]) -> Iterator[str]:
     """Yield texts under one of these names at any depth."""
     match value:
         case dict():
@@ -245,10 +246,10 @@ def _quoted(value: Json, names: frozenset[str]) -> Iterator[str]:
                 if isinstance(item, str):
                     yield from (item,) if name in names else ()
                 else:
-                    yield from _quoted(item, names)
+                    yield from _find_texts(item, names)
         case list():
             for item in value:
-                yield from _quoted(item, names)
+                yield from _find_texts(item, names)
         case _:
             return
 
@@ -266,14 +267,3 @@ def strings_in(value: Json) -> Iterator[str]:
                 yield from strings_in(item)
         case _:
             return
-
-
-def _patched(patch: str) -> Iterator[str]:
-    for line in patch.splitlines():
-        for begins in PATCH_FILES:
-            if line.startswith(begins):
-                yield line.removeprefix(begins).strip()
-
-
-def _old_lines(patch: str) -> Iterator[str]:
-    return (line[1:] for line in patch.splitlines() if line.startswith(OLD_LINES))

@@ -72,15 +72,17 @@ def known_tools(tools: AgentTools = NO_TOOLS) -> AgentTools:
     """Return these tools, or those of all known agents if there are none."""
     if tools != NO_TOOLS:
         return tools
-    known = [vars(tools) for tools in (CODER, PI, CLAUDE_CODE, CODEX, OPENCODE)]
+    tool_sets = [vars(tools) for tools in (CODER, PI, CLAUDE_CODE, CODEX, OPENCODE)]
     names = [field.name for field in fields(AgentTools)]
-    return AgentTools(**{name: tuple(dict.fromkeys([tool for one in known for tool in one[name]])) for name in names})
+    return AgentTools(
+        **{name: tuple(dict.fromkeys([tool for one in tool_sets for tool in one[name]])) for name in names}
+    )
 
 
 def rule_for(rule: FoldRule, tools: AgentTools) -> FoldRule:
     """Return a rule with an agent's tool names, if it has any for it."""
-    known = cast("Mapping[str, tuple[str, ...]]", vars(tools))
-    if not known.get(rule.name):
+    names = cast("Mapping[str, tuple[str, ...]]", vars(tools))
+    if not names.get(rule.name):
         return rule
-    path_args = known["path_args"] if rule.path_args else ()
-    return replace(rule, tools=known[rule.name], path_args=path_args or rule.path_args)
+    path_args = names["path_args"] if rule.path_args else ()
+    return replace(rule, tools=names[rule.name], path_args=path_args or rule.path_args)

@@ -80,7 +80,7 @@ class _Fold(NamedTuple):
     """A folded result: its place, its replacement, and the note."""
 
     place: int
-    shown: ToolMessage
+    message: ToolMessage
     note: Note
 
 
@@ -100,23 +100,35 @@ def fold(
 ) -> FoldResult:
     """Fold a conversation as of `now`, which defaults to its newest time."""
     key = fold_key(settings, counter)
-    seen = find_observations(messages, key)
-    now = now or seen.newest
-    shown = list(messages)
+    observations = find_observations(messages, key)
+    now = now or observations.newest
+    new_messages = list(messages)
     notes: dict[int, Note] = {}
     for rule in settings.rules:
-        for place, message, note in _folds(seen.by_rule[rule.name], rule, now, key):
-            shown[place], notes[place] = message, note
-    draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
-    return FoldResult(draft=draft, left_alone=seen.left_alone)
+        for place, message, note in _folds(observations.by_rule[rule.name], rule, now, key):
+            new_messages[place], notes[place] = message, note
+    draft = Draft(messages=tuple(new_messages), origins=range(len(new_messages)), notes=notes)
+    return FoldResult(draft=draft, left_alone=observations.left_alone)
 
 
-def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
+def _folds(by_file: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
     """Yield the fold of each stale result (R2-R5, R8, R9)."""
     batches: dict[int, tuple[Observation, list[StaleResult]]] = {}
-    for path, series in seen.items():
+    for path, series in by_file.items():
         # Unchanged since the last page unless the series grew or more of its results are old enough.
-        stale = memoise_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
+        # Count the results of a series that are old enough to fold. It is sorted by time.
+        age, old = rule.max_age, len(series.results)
+        if age is not None:
+            start = now - age
+            old = bisect_left(series.results, True, key=lambda result: result.time >= start)
+        stale = memoise_last(
+            series,
+            _stale_results,
+            path,
+            rule,
+            old,
+            key,
+        )
         yield from stale.folds
         for result, why in stale.batches:
             batches.setdefault(result.place, (result, []))[1].append(why)
@@ -124,14 +136,8 @@ def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterato
         # R5: a batch result without parts is folded only if it is stale for every file; one with parts is folded part
         # by part.
         if len(files) == len(result.files) or result.by_part:
-            folded = memoise_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
-            yield _Fold(result.place, *folded)
-
-
-def _count_old(series: Series, rule: FoldRule, now: datetime) -> int:
-    """Count the results of a series that are old enough to fold. It is sorted by time."""
-    age, results = rule.max_age, series.results
-    return len(results) if age is None else bisect_left(results, True, key=lambda result: now - result.time <= age)
+            change = memoise_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
+            yield _Fold(result.place, *change)
 
 
 def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, key: FoldKey) -> _Stale:
@@ -171,33 +177,32 @@ def _fold_result(
     else:
         reason = STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
         why = _Why(tool, rule.batch_number or rule.number, reason)
-    shown = fold_to_placeholder(message, rule.placeholder, key)
-    return shown.message, _note(_receipt(message, files, why, shown.tokens))
+    replacement = fold_to_placeholder(message, rule.placeholder, key)
+    return replacement.message, _note(_receipt(message, files, why, replacement.tokens))
 
 
 def _fold_parts(
     message: ToolMessage, tool: str, rule: FoldRule, files: tuple[StaleResult, ...], key: FoldKey
 ) -> tuple[ToolMessage, Note]:
     by_file = parts_by_file(message, key)
-    folded = {index: stale for stale in files for index in by_file[stale.path or ""]}
+    stale_parts = {index: stale for stale in files for index in by_file[stale.path or ""]}
     parts = list(message.parts)
     receipts: list[Receipt] = []
-    for index, stale in sorted(folded.items()):
+    for index, stale in sorted(stale_parts.items()):
         part = parts[index]
         if isinstance(part, Text):
             parts[index] = replace(part, text=rule.placeholder)
             why = _Why(tool, rule.batch_number or rule.number, _reason(stale, rule), index)
-            tokens = _count_part(message, index, key), count_text(rule.placeholder, key.counter)
+            texts = [place for place, part in enumerate(message.parts) if _has_text(part)]
+            tokens = (
+                (tokens_of_texts(message, key.counter)[texts.index(index)] if index in texts else 0),
+                count_text(rule.placeholder, key.counter),
+            )
             receipts.append(_receipt(message, (stale,), why, tokens))
-    shown = replace(message, parts=tuple(parts))
-    saved = sum([receipt.tokens_before - receipt.tokens_after for receipt in receipts])
-    note_tokens(shown, key.counter.name, tokens_of(message, key.counter) - saved)
-    return shown, _note(*receipts)
-
-
-def _count_part(message: ToolMessage, index: int, key: FoldKey) -> int:
-    texts = [place for place, part in enumerate(message.parts) if _has_text(part)]
-    return tokens_of_texts(message, key.counter)[texts.index(index)] if index in texts else 0
+    new_message = replace(message, parts=tuple(parts))
+    saved_tokens = sum([receipt.tokens_before - receipt.tokens_after for receipt in receipts])
+    note_tokens(new_message, key.counter.name, tokens_of(message, key.counter) - saved_tokens)
+    return new_message, _note(*receipts)
 
 
 def _has_text(part: ToolPart) -> bool:

@@ -73,15 +73,15 @@ def _as_marker(planned: PlannedStep, state: CacheState) -> FoldStep:
     )
 
 
-def prices_of(freed: int, rewritten: int, prices: CachePrices) -> tuple[int, int]:
+def prices_of(tokens: int, rewritten: int, prices: CachePrices) -> tuple[int, int]:
     """Return what a step saves on each later call and costs once, in billionths; zeros without list prices."""
     if not prices.is_listed:
         return 0, 0
-    return round(freed * prices.read * NANOS_A_TOKEN), round(rewritten * (prices.write - prices.read) * NANOS_A_TOKEN)
+    return round(tokens * prices.read * NANOS_A_TOKEN), round(rewritten * (prices.write - prices.read) * NANOS_A_TOKEN)
 
 
 def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]) -> FoldResult:
-    shown, notes = list(messages), dict[int, Note]()
+    new_messages, notes = list(messages), dict[int, Note]()
     placeholder = (key.settings.cost or CostSettings()).placeholder
     counts = Tally[tuple[str, str | None]]()
     for result in sorted(find_activity(messages, key).results, reverse=True) if reasons else ():
@@ -92,9 +92,9 @@ def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]
             continue
         stands = fold_to_placeholder(result.message, placeholder, key)
         recall = Recall(result.tool, path, counts[result.tool, path])
-        shown[result.place] = stands.message
+        new_messages[result.place] = stands.message
         notes[result.place] = _note(result, reason, stands.tokens, recall)
-    draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+    draft = Draft(messages=tuple(new_messages), origins=range(len(new_messages)), notes=notes)
     return FoldResult(draft=draft, left_alone=())
 
 
@@ -128,33 +128,41 @@ class PlannedStep(NamedTuple):
 
 
 def plan_step(
-    messages: Sequence[Message], key: FoldKey, folded: Collection[str], prices: CachePrices, *, cold: str = ""
+    messages: Sequence[Message], key: FoldKey, folded_labels: Collection[str], prices: CachePrices, *, cold: str = ""
 ) -> PlannedStep | None:
-    """Return the next step of a conversation with these `folded` results, or None if none pays.
+    """Return the next step of a conversation with results of these labels folded, or None if none pays.
 
     `cold` is the reason that the prefix is in no cache; then folding costs nothing.
     """
     cost, activity = key.settings.cost or CostSettings(), find_activity(messages, key)
-    spent = [one for one in _spent(activity, cost, folded) if _tokens(one.message, key) >= cost.least_result]
-    if not spent:
+    candidates = [
+        one for one in _find_candidates(activity, cost, folded_labels) if _tokens(one.message, key) >= cost.least_result
+    ]
+    if not candidates:
         return None
-    sizes = [_size(message, key, folded) for message in messages]
+    sizes = [_size(message, key, folded_labels) for message in messages]
     if sum(sizes) < cost.least_page:
         return None
-    freed = [_freed(result.message, key) for result in reversed(spent)]
+    savings = [_count_saving(result.message, key) for result in reversed(candidates)]
     if cold or not prices.is_cached:
-        return PlannedStep(_labels(spent), cold or UNCACHED, sum(freed), 0)
-    best = _best(_steps(spent, freed, sizes, activity), prices, cost, activity.now.calls)
+        return PlannedStep(_labels(candidates), cold or UNCACHED, sum(savings), 0)
+    steps = _steps(candidates, savings, sizes, activity)
+    best, most = None, 0.0
+    for step in steps:
+        a_call, once = step.saving * prices.read, step.stays * (prices.write - prices.read)
+        benefit = a_call * activity.now.calls * cost.horizon - once
+        if step.saving >= cost.least_step and once <= a_call * activity.now.calls * cost.payback and benefit > most:
+            best, most = step, benefit
     if best is None:
         return None
-    return PlannedStep(_labels(spent[-best.results :]), PAYS, best.gone, best.stays)
+    return PlannedStep(_labels(candidates[-best.results :]), PAYS, best.saving, best.stays)
 
 
-def _spent(activity: Activity, cost: CostSettings, folded: Collection[str]) -> Iterator[SeenResult]:
+def _find_candidates(activity: Activity, cost: CostSettings, folded_labels: Collection[str]) -> Iterator[SeenResult]:
     """Yield results unused for longer than their window."""
     enough = activity.quoting >= cost.quoting_edits and activity.near >= cost.touched_share * activity.quoting
     for result in activity.results:
-        if label(result.message) in folded:
+        if label(result.message) in folded_labels:
             continue
         window = cost.window if enough or not result.shows else _window_of_read(result, activity, cost)
         if activity.idle(result.place, cost.turn_calls) > window:
@@ -165,7 +173,7 @@ def _window_of_read(result: SeenResult, activity: Activity, cost: CostSettings) 
     """Return the window of a read. It is short only if all its files are stale."""
     place = result.place
     is_stale = all(
-        activity.edited.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
+        activity.edits.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
         for file in result.files
     )
     return cost.edited_window if is_stale else cost.read_window
@@ -177,28 +185,17 @@ class _Step(NamedTuple):
     """
 
     results: int
-    gone: int
+    saving: int
     stays: int
 
 
 def _steps(
-    spent: Sequence[SeenResult], freed: Sequence[int], sizes: Sequence[int], activity: Activity
+    candidates: Sequence[SeenResult], savings: Sequence[int], sizes: Sequence[int], activity: Activity
 ) -> Iterator[_Step]:
     # The last page ended where the newest assistant message begins; nothing after it is cached.
     sums = [0, *accumulate(sizes[: activity.last_call])]
-    for count, (result, gone) in enumerate(zip(reversed(spent), accumulate(freed), strict=True), start=1):
-        yield _Step(count, gone, max(sums[-1] - sums[min(result.place, len(sums) - 1)] - gone, 0))
-
-
-def _best(steps: Iterator[_Step], prices: CachePrices, cost: CostSettings, calls: int) -> _Step | None:
-    """Return the step that saves most over the expected calls, if it pays for itself soon enough."""
-    best, most = None, 0.0
-    for step in steps:
-        a_call, once = step.gone * prices.read, step.stays * (prices.write - prices.read)
-        saved = a_call * calls * cost.horizon - once
-        if step.gone >= cost.least_step and once <= a_call * calls * cost.payback and saved > most:
-            best, most = step, saved
-    return best
+    for count, (result, saving) in enumerate(zip(reversed(candidates), accumulate(savings), strict=True), start=1):
+        yield _Step(count, saving, max(sums[-1] - sums[min(result.place, len(sums) - 1)] - saving, 0))
 
 
 def _labels(results: Sequence[SeenResult]) -> tuple[str, ...]:
@@ -209,14 +206,14 @@ def _tokens(message: Message, key: FoldKey) -> int:
     return tokens_of(message, key.counter)
 
 
-def _size(message: Message, key: FoldKey, folded: Collection[str]) -> int:
+def _size(message: Message, key: FoldKey, folded_labels: Collection[str]) -> int:
     tokens = _tokens(message, key)
-    if isinstance(message, ToolMessage) and label(message) in folded:
-        return tokens - _freed(message, key)
+    if isinstance(message, ToolMessage) and label(message) in folded_labels:
+        return tokens - _count_saving(message, key)
     return tokens
 
 
-def _freed(message: ToolMessage, key: FoldKey) -> int:
+def _count_saving(message: ToolMessage, key: FoldKey) -> int:
     """Return the tokens that folding a result saves; negative if the placeholder is longer."""
     cost = key.settings.cost or CostSettings()
     before, after = fold_to_placeholder(message, cost.placeholder, key).tokens
@@ -264,20 +261,14 @@ def cache_state(log: Sequence[Entry], call: NextCall) -> CacheState:
     every = list(view(log).newest_first(FoldStep))[::-1]
     steps = tuple(step for step in every if step.model == call.model)
     is_other = call.sent_to not in ("", call.model) or (bool(every) and every[-1].model != call.model)
-    since = _since_last_call(log)
-    is_settled = any(isinstance(entry, FoldStep) and entry in steps for entry in since)
-    cold = MODEL_CHANGED if is_other else _why_cold(log, since, call)
-    return CacheState(model=call.model, prices=call.prices, steps=steps, cold=cold, is_settled=is_settled)
-
-
-def _since_last_call(log: Sequence[Entry]) -> list[Entry]:
-    """Return the entries after the newest assistant message, newest first."""
-    found = list[Entry]()
+    since = list[Entry]()
     for entry in reversed(log):
         if isinstance(entry, AssistantMessage):
             break
-        found.append(entry)
-    return found
+        since.append(entry)
+    is_settled = any(isinstance(entry, FoldStep) and entry in steps for entry in since)
+    cold = MODEL_CHANGED if is_other else _why_cold(log, since, call)
+    return CacheState(model=call.model, prices=call.prices, steps=steps, cold=cold, is_settled=is_settled)
 
 
 def _why_cold(log: Sequence[Entry], since: Sequence[Entry], call: NextCall) -> str:

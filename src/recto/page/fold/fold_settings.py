@@ -42,15 +42,15 @@ class FoldSettings:
         project: Project = HERE,
         recall_hint: bool = False,
         cost: CostSettings | None = None,
-        **named: FoldRule | None,
+        **rules_by_name: FoldRule | None,
     ) -> None:
-        known = {rule.name for rule in (*RULES, *rules)}
-        for name, rule in named.items():
-            if rule is None and name not in known:
-                raise SettingsError(name="fold", value=name, allowed=f"the rules are {', '.join(sorted(known))}")
+        rule_names = {rule.name for rule in (*RULES, *rules)}
+        for name, rule in rules_by_name.items():
+            if rule is None and name not in rule_names:
+                raise SettingsError(name="fold", value=name, allowed=f"the rules are {', '.join(sorted(rule_names))}")
             if rule is not None and rule.name != name:
                 raise SettingsError(name=f"fold.{name}", value=rule.name, allowed="a rule is given under its own name")
-        set_to = {**{rule.name: rule for rule in rules}, **named}
+        set_to = {**{rule.name: rule for rule in rules}, **rules_by_name}
         object.__setattr__(self, "rules", tuple(rule for rule in set_to.values() if rule))
         object.__setattr__(self, "project", project)
         object.__setattr__(self, "recall_hint", recall_hint)

@@ -79,20 +79,20 @@ def observe_once(messages: Sequence[Message], key: FoldKey) -> Observations:
     return _observe_more(None, messages, key)
 
 
-def match_rule(seen: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
+def match_rule(observation: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
     """Return a result with the files it counts for: all in its call, or those of its parts. An error counts for none.
 
     Return None if the call should name a file and does not.
     """
-    paths = read_paths(seen.call, rule.path_args, key.settings.project) if rule.path_args else TOGETHER
+    paths = read_paths(observation.call, rule.path_args, key.settings.project) if rule.path_args else TOGETHER
     if not paths:
         return None
-    if rule.failed(seen.message):
-        return Observation(*seen[:4], ())
-    if not rule.path_args or not _has_paths(seen.message):
-        return Observation(*seen[:4], paths)
-    by_file = parts_by_file(seen.message, key)
-    return Observation(*seen[:4], tuple(by_file), by_part=bool(by_file))
+    if rule.failed(observation.message):
+        return Observation(*observation[:4], ())
+    if not rule.path_args or not _has_paths(observation.message):
+        return Observation(*observation[:4], paths)
+    by_file = parts_by_file(observation.message, key)
+    return Observation(*observation[:4], tuple(by_file), by_part=bool(by_file))
 
 
 def _has_paths(message: ToolMessage) -> bool:
@@ -103,12 +103,12 @@ def parts_by_file(message: ToolMessage, key: FoldKey) -> Mapping[str, tuple[int,
     """Return the parts of a batch result by file, without those that report an error (R5)."""
     if not _has_paths(message):
         return NO_PARTS
-    found: dict[str, tuple[int, ...]] = {}
+    indexes: dict[str, tuple[int, ...]] = {}
     for index, part in enumerate(message.parts):
         if isinstance(part, Text) and part.path and not is_error_text(part.text):
             path = normalise(part.path, key.settings.project)
-            found[path] = (*found.get(path, ()), index)
-    return found or NO_PARTS
+            indexes[path] = (*indexes.get(path, ()), index)
+    return indexes or NO_PARTS
 
 
 def read_paths(call: ToolCall, names: tuple[str, ...], project: Project) -> tuple[str, ...]:
@@ -118,18 +118,18 @@ def read_paths(call: ToolCall, names: tuple[str, ...], project: Project) -> tupl
         return ()
     for name in names:
         value = arguments.get(name)
-        given = [path for path in ((value,) if isinstance(value, str) else _strings(value)) if path.strip()]
-        if given:
-            return tuple(dict.fromkeys([normalise(path, project) for path in given]))
+        paths = [path for path in ((value,) if isinstance(value, str) else _strings(value)) if path.strip()]
+        if paths:
+            return tuple(dict.fromkeys([normalise(path, project) for path in paths]))
     return ()
 
 
-def _observe_more(known: Observations | None, messages: Sequence[Message], key: FoldKey) -> Observations:
-    known = known or Observations()
-    calls, time = dict(known.calls), known.time
+def _observe_more(previous: Observations | None, messages: Sequence[Message], key: FoldKey) -> Observations:
+    previous = previous or Observations()
+    calls, time = dict(previous.calls), previous.time
     new: list[Observation] = []
-    left_alone = list(known.left_alone)
-    for place, message in enumerate(messages, start=known.count):
+    left_alone = list(previous.left_alone)
+    for place, message in enumerate(messages, start=previous.count):
         time = message.time or time
         if message.role == "assistant":
             for call in message.tool_calls:
@@ -140,34 +140,36 @@ def _observe_more(known: Observations | None, messages: Sequence[Message], key: 
                 left_alone.append(LeftAlone(place, message, NO_CALL))
             elif call.name in key.tools:
                 new.append(Observation(time, place, call, message))
-    found = dict[str, ByFile]()
+    by_rule = dict[str, ByFile]()
     for rule in key.settings.rules:
-        found[rule.name], unnamed = _sort_in(known.by_rule.get(rule.name, {}), new, rule, key)
+        by_rule[rule.name], unnamed = _sort_in(previous.by_rule.get(rule.name, {}), new, rule, key)
         left_alone += unnamed
     return Observations(
-        by_rule=found,
+        by_rule=by_rule,
         left_alone=tuple(sorted(left_alone, key=attrgetter("place"))),
-        newest=max([known.newest, *[message.time for message in messages if message.time]]),
-        count=known.count + len(messages),
+        newest=max([previous.newest, *[message.time for message in messages if message.time]]),
+        count=previous.count + len(messages),
         time=time,
         calls=calls,
     )
 
 
-def _sort_in(known: ByFile, new: Sequence[Observation], rule: FoldRule, key: FoldKey) -> tuple[ByFile, list[LeftAlone]]:
+def _sort_in(
+    previous: ByFile, new: Sequence[Observation], rule: FoldRule, key: FoldKey
+) -> tuple[ByFile, list[LeftAlone]]:
     more, unnamed = dict[str | None, list[Observation]](), list[LeftAlone]()
-    for seen in [seen for seen in new if seen.call.name in rule.tools]:
-        result = match_rule(seen, rule, key)
+    for observation in [observation for observation in new if observation.call.name in rule.tools]:
+        result = match_rule(observation, rule, key)
         if result is None:
-            unnamed.append(LeftAlone(seen.place, seen.message, NO_PATH))
+            unnamed.append(LeftAlone(observation.place, observation.message, NO_PATH))
             continue
         for path in result.files:
             more.setdefault(path, []).append(result)
-    return {**known, **{path: _longer(known.get(path), found) for path, found in more.items()}}, unnamed
+    return {**previous, **{path: _longer(previous.get(path), additions) for path, additions in more.items()}}, unnamed
 
 
-def _longer(known: Series | None, found: Sequence[Observation]) -> Series:
-    return Series(results=tuple(sorted((*(known.results if known else ()), *found))))
+def _longer(previous: Series | None, additions: Sequence[Observation]) -> Series:
+    return Series(results=tuple(sorted((*(previous.results if previous else ()), *additions))))
 
 
 def _strings(value: Json) -> Iterator[str]:
@@ -197,7 +199,7 @@ def fold_to_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) ->
 
 
 def _with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> FoldedMessage:
-    shown = ToolMessage(
+    replacement = ToolMessage(
         id=message.id,
         seq=message.seq,
         time=message.time,
@@ -207,7 +209,7 @@ def _with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> F
         error=message.error,
         encrypted_value=message.encrypted_value,
     )
-    return FoldedMessage(shown, (tokens_of(message, key.counter), tokens_of(shown, key.counter)))
+    return FoldedMessage(replacement, (tokens_of(message, key.counter), tokens_of(replacement, key.counter)))
 
 
 def label(message: ToolMessage) -> str:

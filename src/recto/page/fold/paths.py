@@ -43,24 +43,25 @@ def cached_name(path: str, project: Project) -> str:
 def _normalised(path: str, project: Project) -> str:
     name = _inside(path, project) if project.root else None
     if name is None:
-        name = _join(_split(path, windows=project.root is None or _is_windows(project.root)))
+        split = _split(path, windows=project.root is None or _is_windows(project.root))
+        name = split.anchor + "/".join(split.steps) or "."
     return name if project.case_sensitive else name.casefold()
 
 
 def _inside(path: str, project: Project) -> str | None:
     root_text = project.root or ""
     windows = _is_windows(root_text)
-    root, given = _split(root_text, windows=windows), _split(path, windows=windows)
-    if not given.anchor:
-        given = _Split(anchor=root.anchor, steps=_walk(root.steps + given.steps, anchored=bool(root.anchor)))
-    elif windows and given.anchor == "/":
-        given = _Split(anchor=root.anchor, steps=given.steps)
+    root, target = _split(root_text, windows=windows), _split(path, windows=windows)
+    if not target.anchor:
+        target = _Split(anchor=root.anchor, steps=_walk(root.steps + target.steps, anchored=bool(root.anchor)))
+    elif windows and target.anchor == "/":
+        target = _Split(anchor=root.anchor, steps=target.steps)
     depth = len(root.steps)
     fold = str if project.case_sensitive else str.casefold
-    same_start = [fold(step) for step in given.steps[:depth]] == [fold(step) for step in root.steps]
-    if given.anchor != root.anchor or not same_start:
+    same_start = [fold(step) for step in target.steps[:depth]] == [fold(step) for step in root.steps]
+    if target.anchor != root.anchor or not same_start:
         return None
-    return "/".join(given.steps[depth:]) or "."
+    return "/".join(target.steps[depth:]) or "."
 
 
 def _split(path: str, *, windows: bool) -> _Split:
@@ -86,10 +87,6 @@ def _walk(steps: tuple[str, ...], *, anchored: bool) -> tuple[str, ...]:
         elif not anchored:
             walked.append(step)
     return tuple(walked)
-
-
-def _join(split: _Split) -> str:
-    return split.anchor + "/".join(split.steps) or "."
 
 
 def _is_windows(root: str) -> bool:

@@ -116,27 +116,25 @@ def quote_message(quote: QuoteSource, *, budget: int, counter: TokenCounter, loc
     """
     if not (quote.strip() if isinstance(quote, str) else quote):
         return None
-    longest = max(map(len, _contents(quote)))
+    longest = max(map(len, (quote,) if isinstance(quote, str) else [document.content for document in quote]))
     whole, bare = _message(quote, longest, locale), _message(quote, 0, locale)
     tokens, least = counter.count((whole, bare))
     before = _estimated(tokens, quote)
     if min(least, tokens) > budget:
         cuts, reason = _cuts(quote, None, locale, counter), LEFT_OUT_REASON.format(budget=budget)
         return Quote(text="", tokens_before=before, tokens_after=0, cuts=cuts, reason=reason)
-    low, shown = Try(0, bare, least), Try(longest, whole, tokens)
+    low, best = Try(0, bare, least), Try(longest, whole, tokens)
     if tokens > budget:
-        shown = widest(low, shown, budget, lambda limit: _try(quote, limit, locale, counter))
-    cuts = _cuts(quote, shown.limit, locale, counter)
-    reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_costs, cuts))) if cuts else _reason(quote)
-    return Quote(text=shown.text, tokens_before=before, tokens_after=shown.size, cuts=cuts, reason=reason)
-
-
-def _reason(quote: QuoteSource) -> str:
-    return TEXT_REASON if isinstance(quote, str) else DOCUMENTS_REASON
-
-
-def _contents(quote: QuoteSource) -> Sequence[str]:
-    return (quote,) if isinstance(quote, str) else [document.content for document in quote]
+        best = widest(low, best, budget, lambda limit: _try(quote, limit, locale, counter))
+    cuts = _cuts(quote, best.limit, locale, counter)
+    reason = (
+        CUT_REASON.format(
+            budget=budget, cuts=", ".join(f"{cut.name} {cut.tokens_before} -> {cut.tokens_after}" for cut in cuts)
+        )
+        if cuts
+        else (TEXT_REASON if isinstance(quote, str) else DOCUMENTS_REASON)
+    )
+    return Quote(text=best.text, tokens_before=before, tokens_after=best.size, cuts=cuts, reason=reason)
 
 
 def _estimated(tokens: int, quote: QuoteSource) -> int:
@@ -154,10 +152,10 @@ def _try(quote: QuoteSource, limit: int, locale: str, counter: TokenCounter) -> 
 
 def _message(quote: QuoteSource, limit: int, locale: str) -> str:
     if isinstance(quote, str):
-        shown = _cut_text(quote, limit, locale)
+        text = _cut_text(quote, limit, locale)
     else:
-        shown = join_documents([_cut(one, limit, locale) for one in quote])
-    return QUOTE_TEMPLATE[language(locale)].replace("{{quote}}", shown)
+        text = join_documents([_cut(one, limit, locale) for one in quote])
+    return QUOTE_TEMPLATE[language(locale)].replace("{{quote}}", text)
 
 
 def _cut_text(text: str, limit: int, locale: str) -> str:
@@ -180,10 +178,10 @@ def _cuts(quote: QuoteSource, limit: int | None, locale: str, counter: TokenCoun
         names, before, lengths = (["quote"], [neutralise(quote, TEXT_TAGS)], [1.0]) if is_touched else ([], [], [])
         after = ["" if limit is None else _cut_text(quote, limit, locale)] if is_touched else []
     else:
-        touched = [one for one in quote if limit is None or is_cut(one.content, limit, _total(one))]
-        names, before = [one_line(one.name) for one in touched], [_block(one) for one in touched]
-        lengths = [one.length / max(1, len(one.content)) for one in touched]
-        after = ["" if limit is None else _block(_cut(one, limit, locale)) for one in touched]
+        documents = [one for one in quote if limit is None or is_cut(one.content, limit, _total(one))]
+        names, before = [one_line(one.name) for one in documents], [_block(one) for one in documents]
+        lengths = [one.length / max(1, len(one.content)) for one in documents]
+        after = ["" if limit is None else _block(_cut(one, limit, locale)) for one in documents]
     if not names:
         return ()
     tokens = counter.count((*before, *after))
@@ -191,7 +189,3 @@ def _cuts(quote: QuoteSource, limit: int | None, locale: str, counter: TokenCoun
     costs = [round(was * length) for was, length in zip(tokens, lengths, strict=False)]
     pairs = zip(names, costs, tokens[len(names) :], strict=True)
     return tuple(Cut(name=name, tokens_before=was, tokens_after=now) for name, was, now in pairs)
-
-
-def _costs(cut: Cut) -> str:
-    return f"{cut.name} {cut.tokens_before} -> {cut.tokens_after}"

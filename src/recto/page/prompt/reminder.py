@@ -50,7 +50,7 @@ _UNSEEN_CHARACTERS = (
     r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_UNSEEN = rf"[{_UNSEEN_CHARACTERS}]*+"
+_INVISIBLE = rf"[{_UNSEEN_CHARACTERS}]*+"
 _GAP = rf"[\s{_UNSEEN_CHARACTERS}]*+"
 _DASH = r"[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]"
 # Every repetition is possessive, so that a text of nothing but tag beginnings takes linear time.
@@ -162,16 +162,16 @@ def neutralise(text: str, tags: tuple[str, ...] = OUR_TAGS) -> str:
 def _openings(tags: tuple[str, ...]) -> re.Pattern[str]:
     pattern = _OPENING.format(
         gap=_GAP,
-        unseen=_UNSEEN,
+        unseen=_INVISIBLE,
         dash=_DASH,
-        tags="|".join(map(_spelled, tags)),
-        comments="|".join(map(_spelled, OUR_COMMENTS)),
+        tags="|".join(map(_make_name_pattern, tags)),
+        comments="|".join(map(_make_name_pattern, OUR_COMMENTS)),
     )
     return re.compile(pattern, re.IGNORECASE)
 
 
-def _spelled(name: str) -> str:
-    return _UNSEEN.join(_DASH if letter == "-" else re.escape(letter) for letter in name)
+def _make_name_pattern(name: str) -> str:
+    return _INVISIBLE.join(_DASH if letter == "-" else re.escape(letter) for letter in name)
 
 
 def file_mark(file: File) -> str:

@@ -18,46 +18,46 @@ CUT = CUT_MARK["en"]
 CHARACTERS_PER_TOKEN = 16
 
 
-def fit_suggestion(asked: SuggestionInput, tokens: int, counter: TokenCounter) -> SuggestionInput | None:
+def fit_suggestion(suggestion: SuggestionInput, tokens: int, counter: TokenCounter) -> SuggestionInput | None:
     """Return the request cut to a number of tokens, or None if the tool does not fit. The tool stays whole and the
     instruction may be cut. Context follows in its order, then the newest messages that fit.
     """
-    tool, instruction = asked.tool, words_of(asked.messages[-1])
-    offered = "\n".join((tool.name, tool.description, tool.parameters))
-    left = tokens - _size(offered, tokens, counter)
-    if left <= 0:
+    tool, instruction = suggestion.tool, words_of(suggestion.messages[-1])
+    tool_text = "\n".join((tool.name, tool.description, tool.parameters))
+    room = tokens - _size(tool_text, tokens, counter)
+    if room <= 0:
         return None
-    words = cut_to(instruction[: left * CHARACTERS_PER_TOKEN], left, CUT, counter)
+    words = cut_to(instruction[: room * CHARACTERS_PER_TOKEN], room, CUT, counter)
     if not words:
         return None
-    left -= count_text(words, counter)
-    context, left = _items_within(asked.context, left, counter)
-    history = _newest_within(asked.messages[:-1], left, counter)
-    asking = UserMessage(id=asked.messages[-1].id, parts=(Text(text=words),))
-    return replace(asked, messages=(*history, asking), context=context)
+    room -= count_text(words, counter)
+    context, room = _items_within(suggestion.context, room, counter)
+    history = _newest_within(suggestion.messages[:-1], room, counter)
+    asking = UserMessage(id=suggestion.messages[-1].id, parts=(Text(text=words),))
+    return replace(suggestion, messages=(*history, asking), context=context)
 
 
 def _items_within(
-    items: Sequence[ContextItem], left: int, counter: TokenCounter
+    items: Sequence[ContextItem], room: int, counter: TokenCounter
 ) -> tuple[tuple[ContextItem, ...], int]:
-    kept = list[ContextItem]()
+    result = list[ContextItem]()
     for item in items:
-        size = _size(f"{item.description}\n{item.value}", left, counter)
-        if size <= left:
-            kept.append(item)
-            left -= size
-    return tuple(kept), left
+        size = _size(f"{item.description}\n{item.value}", room, counter)
+        if size <= room:
+            result.append(item)
+            room -= size
+    return tuple(result), room
 
 
-def _newest_within(said: Sequence[TextMessage], left: int, counter: TokenCounter) -> Sequence[TextMessage]:
+def _newest_within(messages: Sequence[TextMessage], room: int, counter: TokenCounter) -> Sequence[TextMessage]:
     """Return the end of a history up to the first message, from the newest, that does not fit."""
-    for place in range(len(said) - 1, -1, -1):
-        left -= TOKENS_PER_MESSAGE + _size(words_of(said[place]), left, counter)
-        if left < 0:
-            return said[place + 1 :]
-    return said
+    for place in range(len(messages) - 1, -1, -1):
+        room -= TOKENS_PER_MESSAGE + _size(words_of(messages[place]), room, counter)
+        if room < 0:
+            return messages[place + 1 :]
+    return messages
 
 
-def _size(text: str, left: int, counter: TokenCounter) -> int:
+def _size(text: str, room: int, counter: TokenCounter) -> int:
     """Return the tokens of a text, or more than the limit if it is too long in any case."""
-    return left + 1 if len(text) > max(0, left) * CHARACTERS_PER_TOKEN else count_text(text, counter)
+    return room + 1 if len(text) > max(0, room) * CHARACTERS_PER_TOKEN else count_text(text, counter)

@@ -136,13 +136,13 @@ def _room(settings: SummarySettings, counter: TokenCounter) -> int:
     """Return the tokens left for a piece after the instructions and the summary so far."""
     wording = language(settings.locale)
     empty = _request("", "", settings.locale)
-    taken = _tokens(empty, counter) + counter.count((SO_FAR[wording].format(summary=""),))[0] + SLACK
+    overhead = _tokens(empty, counter) + counter.count((SO_FAR[wording].format(summary=""),))[0] + SLACK
     shortest = [_framed(role, CUT.format(count=MANY)) + BETWEEN for role in ROLES]
-    least = taken + settings.summary_tokens + max(counter.count(shortest))
+    least = overhead + settings.summary_tokens + max(counter.count(shortest))
     if settings.tokens < least:
         allowed = f"with {settings.summary_tokens} of them for the summary so far, it is {least} or more"
         raise SettingsError(name="summary.tokens", value=settings.tokens, allowed=allowed)
-    return settings.tokens - taken - settings.summary_tokens
+    return settings.tokens - overhead - settings.summary_tokens
 
 
 def _request(piece: str, summary: str, locale: str) -> tuple[SystemMessage, UserMessage]:
@@ -157,9 +157,9 @@ def _tokens(request: Sequence[Message], counter: TokenCounter) -> int:
 
 
 def _cut(so_far: str, tokens: int, locale: str, counter: TokenCounter) -> str:
-    shown = cut_to(neutralise(so_far, TAGS), tokens, CUT_MARK[language(locale)], counter)
+    text = cut_to(neutralise(so_far, TAGS), tokens, CUT_MARK[language(locale)], counter)
     # Neutralise again: the cut may have produced a tag from the beginning of a longer word.
-    return neutralise(shown, TAGS)
+    return neutralise(text, TAGS)
 
 
 def _within(message: Message, most: int, room: int, counter: TokenCounter) -> str:
@@ -180,7 +180,9 @@ def _lines(message: Message) -> Iterator[str]:
     match message:
         case UserMessage() if message.response_id:
             yield from (line for part in message.parts if not isinstance(part, File) for line in _part_lines(part))
-            yield from _file_lines(message)
+            # List files under their ids: the reader of the summary knows the ids from nowhere else (F4)
+            for place, file in enumerate(clean_files(message)):
+                yield f"[{file.kind} {message.response_id}-{place}: {display_name(file)}]"
         case ToolMessage():
             yield from filter(None, (error_text(message),))
             yield from (line for part in message.parts for line in _part_lines(part))
@@ -192,12 +194,6 @@ def _lines(message: Message) -> Iterator[str]:
             return
         case _:
             yield message.text
-
-
-def _file_lines(message: UserMessage) -> Iterator[str]:
-    """List files under their ids: the reader of the summary knows the ids from nowhere else (F4)."""
-    for place, file in enumerate(clean_files(message)):
-        yield f"[{file.kind} {message.response_id}-{place}: {display_name(file)}]"
 
 
 def _part_lines(part: Text | File | ToolCall | Opaque) -> Iterator[str]:

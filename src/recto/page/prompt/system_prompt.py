@@ -33,7 +33,7 @@ HEADINGS = {
 SLACK = 8
 CUT_MARK = {"zh": "\n[... 已截断 ...]", "en": "\n[... cut ...]"}
 BEST_FIRST = "over the budget of {budget} tokens; cases go first"
-SHORTENED = "shortened to keep the budget of {budget} tokens"
+SHORTENED_REASON = "shortened to keep the budget of {budget} tokens"
 NOTHING_LEFT = "nothing of it fits into the budget of {budget} tokens"
 OVER = "{tokens} tokens, over the budget of {budget}: identity, SOP and tools are never cut"
 
@@ -129,10 +129,12 @@ def _with_fewer_cases(
             fits = middle
         else:
             fails = middle - 1
-    lost = prompt.cases[fits:][::-1]
+    dropped_cases = prompt.cases[fits:][::-1]
     reason = BEST_FIRST.format(budget=budget)
-    counts = counter.count([case.content for case in lost])
-    changes = [PromptCut(f"case {case.id}", "dropped", n, 0, reason) for case, n in zip(lost, counts, strict=True)]
+    counts = counter.count([case.content for case in dropped_cases])
+    changes = [
+        PromptCut(f"case {case.id}", "dropped", n, 0, reason) for case, n in zip(dropped_cases, counts, strict=True)
+    ]
     return replace(prompt, cases=prompt.cases[:fits]), changes
 
 
@@ -149,16 +151,13 @@ def _with_shorter_data(
         short = cut_to(datum.text, max(0, before - excess - SLACK), CUT_MARK[language(locale)], counter)
         if short == datum.text:
             continue
-        changes.append(_shortened(datum, before, _tokens(short, counter), budget))
+        after = _tokens(short, counter)
+        decision, reason = ("cut", SHORTENED_REASON) if after else ("dropped", NOTHING_LEFT)
+        changes.append(PromptCut(f"data {datum.title}", decision, before, after, reason.format(budget=budget)))
         # An empty section would tell the model that there is no such data.
-        left = (replace(datum, text=short),) if short else ()
-        prompt = replace(prompt, data=(*prompt.data[:place], *left, *prompt.data[place + 1 :]))
+        short_data = (replace(datum, text=short),) if short else ()
+        prompt = replace(prompt, data=(*prompt.data[:place], *short_data, *prompt.data[place + 1 :]))
     return prompt, changes
-
-
-def _shortened(datum: Datum, before: int, after: int, budget: int) -> PromptCut:
-    decision, reason = ("cut", SHORTENED) if after else ("dropped", NOTHING_LEFT)
-    return PromptCut(f"data {datum.title}", decision, before, after, reason.format(budget=budget))
 
 
 def _tokens(text: str, counter: TokenCounter) -> int:

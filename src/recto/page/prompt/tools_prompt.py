@@ -23,7 +23,6 @@ from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,
     CallForm,
-    File,
     Message,
     Opaque,
     Text,
@@ -62,7 +61,7 @@ RESULT = '<tool_result name="{name}">\n{content}\n</tool_result>'
 PROBLEM = """\
 A tool call could not be read: {reason}. It began with: {beginning}
 Write the whole call again, as one JSON object with "name" and "arguments"."""
-SHOWN = 120
+BEGINNING_LENGTH = 120
 # Example values by type.
 EXAMPLES: Mapping[str, Json] = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
 
@@ -149,7 +148,16 @@ def tools_section(tools: Sequence[ToolOffer], locale: str, form: CallForm = "fen
     """Return the end of the system prompt: the block and how to call, with an example call of the first tool."""
     if not tools:
         return ""
-    example = call_text(tools[0].name, dump(_example(tools[0])).decode(), form)
+    # Build example arguments from a tool's schema: the required ones, else the first
+    schema = load_object(tools[0].parameters) or {}
+    properties, required = schema.get("properties"), schema.get("required")
+    schemas = properties if isinstance(properties, dict) else {}
+    needed = [name for name in required if name in schemas] if isinstance(required, list) else []
+    example = call_text(
+        tools[0].name,
+        dump({str(name): _example_value(schemas[str(name)]) for name in needed or list(schemas)[:1]}).decode(),
+        form,
+    )
     return f"{build_tools_prompt(tools)}\n\n{HOW_TO_CALL[language(locale)].format(example=example)}"
 
 
@@ -157,15 +165,6 @@ def call_text(name: str, arguments: str, form: CallForm) -> str:
     """Return a call as text; `arguments` is its JSON."""
     call = f'{{"name": {dump(name).decode()}, "arguments": {arguments}}}'
     return f"{OPEN}{call}{CLOSE}" if form == "tags" else f"```json\n{call}\n```"
-
-
-def _example(tool: ToolOffer) -> dict[str, Json]:
-    """Build example arguments from a tool's schema: the required ones, else the first."""
-    schema = load_object(tool.parameters) or {}
-    properties, required = schema.get("properties"), schema.get("required")
-    known = properties if isinstance(properties, dict) else {}
-    needed = [name for name in required if name in known] if isinstance(required, list) else []
-    return {str(name): _example_value(known[str(name)]) for name in needed or list(known)[:1]}
 
 
 def _example_value(schema: Json) -> Json:
@@ -192,18 +191,18 @@ def tool_result_text(name: str, content: str) -> str:
     return RESULT.format(name=escape(one_line(name)), content=neutralise(content, FRAME_TAGS))
 
 
-def parse_tool_calls(text: str, known: Container[str] | None = None) -> ParsedReply:
+def parse_tool_calls(text: str, tool_names: Container[str] | None = None) -> ParsedReply:
     """Parse the calls in a reply: `<tool_call>` blocks, and fenced JSON with only a name and arguments.
 
-    With `known`, fenced JSON is a call only if it names one of these tools, because a model with native tools may show
-    JSON.
+    With `tool_names`, fenced JSON is a call only if it names one of these tools, because a model with native tools may
+    show JSON.
 
     A block without its end tag is read if it is the last thing before another block or the end; so is a fence that
     begins with a call. Every other fence is text up to its end, or the end of the reply; so is a tag without an object
     after it. Text after a call, and between two, was written without its result and is dropped. After an invented
     result, nothing is read.
     """
-    pieces = tuple(_until_invented(_pieces(text, _STARTS, known)))
+    pieces = tuple(_until_invented(_pieces(text, _STARTS, tool_names)))
     calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
     problems = tuple(piece.text for piece in pieces if isinstance(piece, _Problem))
     if not calls and not problems:
@@ -246,35 +245,30 @@ def fence_holds(info: str, text: str, at: int) -> Literal["tags", "object", "wor
 
 def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
     """Yield pieces up to an invented result. Calls after it are dropped: they were made without the real result."""
-    called = False
+    has_call = False
     for piece in pieces:
         if not isinstance(piece, _Words):
-            called = True
-        elif called and (invented := _INVENTED.search(piece.text)):
+            has_call = True
+        elif has_call and (invented := _INVENTED.search(piece.text)):
             yield replace(piece, text=piece.text[: invented.start()])
             return
         yield piece
 
 
-def _pieces(text: str, starts: re.Pattern[str], known: Container[str] | None = None) -> Iterator[_Piece]:
-    ends = _fence_ends(text)
-    done = at = 0
-    while start := starts.search(text, at):
-        fence = start.groupdict().get("fence")
-        found, at = _fenced(text, start, ends[len(fence)], known) if fence else _tagged(text, start.end())
-        if found:
-            yield _Words(text=text[done : start.start()])
-            yield from found
-            done = at
-    yield _Words(text=text[done:])
-
-
-def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:
-    """Find the lines that may end a fence once, by length, so that a text of only fences takes linear time."""
+def _pieces(text: str, starts: re.Pattern[str], tool_names: Container[str] | None = None) -> Iterator[_Piece]:
+    # Find the lines that may end a fence once, by length, so that a text of only fences takes linear time
     ends: dict[int, list[re.Match[str]]] = defaultdict(list)
     for end in _FENCE_ENDS.finditer(text):
         ends[len(end["fence"])].append(end)
-    return ends
+    done = at = 0
+    while start := starts.search(text, at):
+        fence = start.groupdict().get("fence")
+        pieces, at = _fenced(text, start, ends[len(fence)], tool_names) if fence else _tagged(text, start.end())
+        if pieces:
+            yield _Words(text=text[done : start.start()])
+            yield from pieces
+            done = at
+    yield _Words(text=text[done:])
 
 
 def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
@@ -290,7 +284,7 @@ def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
 
 
 def _fenced(
-    text: str, start: re.Match[str], ends: Sequence[re.Match[str]], known: Container[str] | None
+    text: str, start: re.Match[str], ends: Sequence[re.Match[str]], tool_names: Container[str] | None
 ) -> tuple[list[_Piece], int]:
     """Return the calls of a fence, or none if it is text, and its end."""
     place = bisect_left(ends, start.end(), key=lambda end: end.start())
@@ -298,11 +292,11 @@ def _fenced(
     content = text[start.end() : stop].strip()
     match fence_holds(start["info"], content, 0):
         case "tags":
-            found = list(_pieces(content, _OPENS))
-            return found if any(not isinstance(piece, _Words) for piece in found) else [], after
+            pieces = list(_pieces(content, _OPENS))
+            return pieces if any(not isinstance(piece, _Words) for piece in pieces) else [], after
         case "object":
             call = _call(content, only=CALL_KEYS)
-            is_call = isinstance(call, PromptCall) and (known is None or call.name in known)
+            is_call = isinstance(call, PromptCall) and (tool_names is None or call.name in tool_names)
             return [call] if is_call else [], after
         case _:
             return [], after
@@ -355,8 +349,8 @@ def _written_values(content: str) -> dict[str, str]:
 
 
 def _past(spaces: re.Pattern[str], text: str, at: int, limit: int | None = None) -> int:
-    found = spaces.match(text, at, len(text) if limit is None else limit)
-    return found.end() if found else at
+    match = spaces.match(text, at, len(text) if limit is None else limit)
+    return match.end() if match else at
 
 
 def unreadable(content: str, reason: str = "it is no JSON") -> str:
@@ -370,7 +364,7 @@ def _problem(content: str, reason: str) -> _Problem:
 
 def _beginning(text: str) -> str:
     start = one_line(text)
-    return start if len(start) <= SHOWN else f"{start[:SHOWN]}…"
+    return start if len(start) <= BEGINNING_LENGTH else f"{start[:BEGINNING_LENGTH]}…"
 
 
 def _refuse_constant(name: str) -> float:
@@ -394,34 +388,44 @@ def as_prompted(messages: Sequence[Message], locale: str = "en", form: CallForm 
     results is left out, and the note says so.
     """
     names: dict[str, str] = {}
-    told = RESULTS_COME_SO[language(locale)]
-    shown: list[Message] = []
+    explanation = RESULTS_COME_SO[language(locale)]
+    new_messages: list[Message] = []
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
-            shown.append(memoise(message, _with_calls_in_words, form))
+            new_messages.append(memoise(message, _with_calls_in_words, form))
             notes[place] = _note(CALLS, [call.state for call in message.tool_calls])
         elif isinstance(message, ToolMessage):
-            shown.append(memoise(message, _result_in_words, names.get(message.tool_call_id, ""), told))
-            told = ""
+            new_messages.append(memoise(message, _result_in_words, names.get(message.tool_call_id, ""), explanation))
+            explanation = ""
             notes[place] = _note(RESULT_AS_TEXT, message.parts)
         else:
-            shown.append(message)
-    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+            new_messages.append(message)
+    return Draft(messages=tuple(new_messages), origins=range(len(new_messages)), notes=notes)
 
 
 def _note(reason: str, parts: Sequence[ToolPart | None]) -> Note:
     states = [part for part in parts if isinstance(part, Opaque)]
-    lost = [STATE_LEFT_OUT.format(name=state.name, maker=state.model or state.provider) for state in states]
-    return Note(decision="repaired", rule=RULE, reason="; ".join(dict.fromkeys((reason, *lost))))
+    omissions = [STATE_LEFT_OUT.format(name=state.name, maker=state.model or state.provider) for state in states]
+    return Note(decision="repaired", rule=RULE, reason="; ".join(dict.fromkeys((reason, *omissions))))
 
 
 def _with_calls_in_words(message: AssistantMessage, form: CallForm) -> AssistantMessage:
-    return replace(message, parts=tuple(_joined([_in_words(part, form) for part in message.parts])))
+    return replace(
+        message,
+        parts=tuple(
+            _merge_texts(
+                [
+                    Text(text=call_text(part.name, part.arguments, form)) if isinstance(part, ToolCall) else part
+                    for part in message.parts
+                ]
+            )
+        ),
+    )
 
 
-def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+def _merge_texts(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
     """Merge neighbouring texts: a single text is sent as a string, which simple servers need."""
     for are_texts, neighbours in groupby(parts, lambda part: isinstance(part, Text)):
         if are_texts:
@@ -431,20 +435,25 @@ def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
             yield from neighbours
 
 
-def _in_words(part: AssistantPart, form: CallForm) -> AssistantPart:
-    return Text(text=call_text(part.name, part.arguments, form)) if isinstance(part, ToolCall) else part
-
-
-def _result_in_words(message: ToolMessage, name: str, told: str) -> UserMessage:
-    text = "\n\n".join(filter(None, (told, tool_result_text(name, _content(message)))))
-    return UserMessage(id=message.id, seq=message.seq, time=message.time, parts=(Text(text=text),))
-
-
-def _content(message: ToolMessage) -> str:
-    content = "\n".join(_words(part) for part in message.parts if not isinstance(part, Opaque))
+def _result_in_words(message: ToolMessage, name: str, explanation: str) -> UserMessage:
+    content = "\n".join(
+        (part.text if isinstance(part, Text) else file_mark(part))
+        for part in message.parts
+        if not isinstance(part, Opaque)
+    )
     # Text has no flag for a failure.
-    return content if message.error is None or content.startswith(FAILED) else f"{FAILED}{content or message.error}"
-
-
-def _words(part: Text | File) -> str:
-    return part.text if isinstance(part, Text) else file_mark(part)
+    text = "\n\n".join(
+        filter(
+            None,
+            (
+                explanation,
+                tool_result_text(
+                    name,
+                    content
+                    if message.error is None or content.startswith(FAILED)
+                    else f"{FAILED}{content or message.error}",
+                ),
+            ),
+        )
+    )
+    return UserMessage(id=message.id, seq=message.seq, time=message.time, parts=(Text(text=text),))

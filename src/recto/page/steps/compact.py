@@ -67,20 +67,20 @@ def is_full(tokens: int, settings: CompactSettings) -> bool:
     return tokens >= settings.full
 
 
-def is_due(seen: View, settings: CompactSettings, counter: TokenCounter) -> bool:
+def is_due(log_view: View, settings: CompactSettings, counter: TokenCounter) -> bool:
     """Return True if a full page is worth a summary now: enough can be summarised, and enough came since the last
     summary.
 
     A page may stay full in spite of a summary. Without this check, each of its calls would come with another one.
     """
-    if seen.compaction is not None:
-        newer = messages_of(seen.entries[seen.entries.index(seen.compaction) + 1 :])
+    if log_view.compaction is not None:
+        newer = messages_of(log_view.entries[log_view.entries.index(log_view.compaction) + 1 :])
         if _tokens(newer, counter) < max(settings.again * settings.full, 1):
             return False
-    return place_to_cut(seen, settings, counter) is not None
+    return place_to_cut(log_view, settings, counter) is not None
 
 
-def place_to_cut(seen: View, settings: CompactSettings, counter: TokenCounter) -> int | None:
+def place_to_cut(log_view: View, settings: CompactSettings, counter: TokenCounter) -> int | None:
     """Return the place of the last message to summarise, or None if compacting would save too little.
 
     The newest turns that fit into the kept share stay, and so does the last turn if enough remains to summarise before
@@ -88,59 +88,59 @@ def place_to_cut(seen: View, settings: CompactSettings, counter: TokenCounter) -
     that no call is cut from its result. Such a cut also covers the turn's user message. The page keeps that message
     until the next turn, so it does not count as saved. Messages of an earlier summary do not count either.
     """
-    messages, turn, fresh = seen.messages, seen.turn_start, seen.compacted
+    messages, turn, fresh = log_view.messages, log_view.turn_start, log_view.compacted
     size = min(_tokens(messages[fresh:], counter), settings.full)
     room = settings.keep * size
     starts = [place for place in range(fresh, len(messages)) if messages[place].role == "user"]
-    kept = _first_kept(messages, starts, room, counter)
-    if kept is None and _tokens(messages[fresh:turn], counter) >= max(settings.least, 1):
-        kept = _first_kept(messages, starts[-1:], settings.last * size, counter)
-    if kept is None:
-        asked = _tokens(messages[turn : turn + 1], counter)
+    keep_from = _first_kept(messages, starts, room, counter)
+    if keep_from is None and _tokens(messages[fresh:turn], counter) >= max(settings.least, 1):
+        keep_from = _first_kept(messages, starts[-1:], settings.last * size, counter)
+    if keep_from is None:
+        question_tokens = _tokens(messages[turn : turn + 1], counter)
         # Without a user message, the whole conversation is the turn.
         begin = fresh if turn == len(messages) else max(turn + 1, fresh)
         steps = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
         # The last step always stays.
-        kept = _first_kept(messages, steps, room - asked, counter) or (steps[-1] if steps else turn)
+        keep_from = _first_kept(messages, steps, room - question_tokens, counter) or (steps[-1] if steps else turn)
     # The message after the turn's question is the first that can be saved.
-    last = kept - 2 if kept - 1 == turn else kept - 1
-    won = [message for place, message in enumerate(messages[fresh : last + 1], start=fresh) if place != turn]
-    return last if _tokens(won, counter) >= max(settings.least, 1) else None
+    last = keep_from - 2 if keep_from - 1 == turn else keep_from - 1
+    saved_messages = [message for place, message in enumerate(messages[fresh : last + 1], start=fresh) if place != turn]
+    return last if _tokens(saved_messages, counter) >= max(settings.least, 1) else None
 
 
 def _first_kept(messages: Sequence[Message], starts: Sequence[int], room: float, counter: TokenCounter) -> int | None:
     """Return the earliest of these places from which all messages fit into so many tokens, or None."""
-    kept, end = None, len(messages)
+    first, end = None, len(messages)
     for place in reversed(starts):
         room -= _tokens(messages[place:end], counter)
         if room < 0:
             break
-        kept = end = place
-    return kept
+        first = end = place
+    return first
 
 
 def _tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
     return sum(tokens_of(message, counter) for message in messages)
 
 
-def to_summarise(seen: View, upto: int) -> tuple[Message, ...]:
+def to_summarise(log_view: View, upto: int) -> tuple[Message, ...]:
     """Return the messages for a summary up to this place; the text of the summary in force is added to them.
 
     If the cut is inside the current turn, its user message is among them: the next turn drops it from the page.
     """
-    return seen.messages[seen.compacted : upto + 1]
+    return log_view.messages[log_view.compacted : upto + 1]
 
 
-def compact(seen: View) -> Draft:
+def compact(log_view: View) -> Draft:
     """Return the conversation without the summarised messages. A cut inside a turn keeps its user message."""
-    if seen.compaction is None:
-        return unchanged(seen.messages)
-    turn, count = min(seen.turn_start, seen.compacted), seen.compacted
+    if log_view.compaction is None:
+        return unchanged(log_view.messages)
+    turn, count = min(log_view.turn_start, log_view.compacted), log_view.compacted
     note = Note(decision="dropped", rule="R13", reason=SUMMARISED)
     gaps = tuple([Gap(places, note) for places in (range(turn), range(turn + 1, count)) if places])
-    kept = [turn] if turn < count else []
-    origins = [*kept, *range(count, len(seen.messages))]
-    messages = (*[seen.messages[place] for place in kept], *seen.messages[count:])
+    turn_places = [turn] if turn < count else []
+    origins = [*turn_places, *range(count, len(log_view.messages))]
+    messages = (*[log_view.messages[place] for place in turn_places], *log_view.messages[count:])
     return Draft(messages=messages, origins=origins, notes={}, gaps=gaps)
 
 

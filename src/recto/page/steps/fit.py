@@ -48,7 +48,7 @@ STORED_MARK = "[{kind} not shown: {name}, id {key}]"
 NO_IMAGES = "this model sees no images"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
 CALLS_LAST = "words put before the calls, where the format has them"
-SIGNED = "marked as calls that another model made"
+FOREIGN_CALLS = "marked as calls that another model made"
 NO_OBJECT = "arguments of {name} were no JSON object"
 EMPTY_TEXT = "an empty text is not allowed here"
 EMPTY_MARK = "(empty)"
@@ -65,7 +65,7 @@ NEW_IDS = "call ids rewritten to what the provider gave or accepts"
 # Characters that OpenAI rejects in a name, and its maximum length. All providers reject them in a tool name.
 NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
 
-Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
+NamedMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
 
 
 class _To(NamedTuple):
@@ -76,22 +76,22 @@ class _To(NamedTuple):
     sees_images: bool
 
 
-class _Named(NamedTuple):
+class _ToolNames(NamedTuple):
     """The number of processed messages, tool names of the newest calls by id, and renamed results by place."""
 
-    seen: int
+    message_count: int
     names: dict[str, str]
     results: tuple[tuple[int, ToolMessage], ...]
 
 
-class _Fitted(NamedTuple):
+class _FitResult(NamedTuple):
     """An adapted message and the reasons. None with reasons is left out, None without reasons fits as it is."""
 
     message: Message | None
     reasons: tuple[str, ...]
 
 
-AS_IS = _Fitted(None, ())
+AS_IS = _FitResult(None, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +108,16 @@ def fit(messages: Sequence[Message], target: Target) -> Draft:
     """Adapt a conversation to the target, with a note for each change."""
     to = _to(target)
     if to.wire.results_name_tools:
-        messages = _with_names(messages)
+        # Add the tool's name to each result. It repeats the call's name, so it gets no note.
+        new_messages = list(messages)
+        for place, result in memoise_prefix(messages, _name_results).results:
+            new_messages[place] = result
+        messages = tuple(new_messages)
     if memoise_prefix(messages, _all_fit, to) and memoise_prefix(messages, _check_order, to.wire).good:
         return unchanged(messages)
-    fitted = _fit_each(messages, to)
-    ordered = _begin_with_user(fitted.messages) if to.wire.begins_with_user else unchanged(fitted.messages)
-    return then(fitted, then(ordered, _fit_ids(ordered.messages, to.wire)))
+    draft = _fit_each(messages, to)
+    user_first = _begin_with_user(draft.messages) if to.wire.begins_with_user else unchanged(draft.messages)
+    return then(draft, then(user_first, _fit_ids(user_first.messages, to.wire)))
 
 
 def can_show(file: File, message: ToolMessage, target: Target) -> bool:
@@ -126,31 +130,23 @@ def _to(target: Target) -> _To:
     return _To(wire_named(target.wire), target.model, target.sees_images)
 
 
-def _with_names(messages: Sequence[Message]) -> Sequence[Message]:
-    """Add the tool's name to each result. It repeats the call's name, so it gets no note."""
-    shown = list(messages)
-    for place, named in memoise_prefix(messages, _name_results).results:
-        shown[place] = named
-    return tuple(shown)
-
-
-def _name_results(known: _Named | None, messages: Sequence[Message]) -> _Named:
-    named = known or _Named(0, {}, ())
-    names, results = named.names, list(named.results)
-    for place, message in enumerate(messages, start=named.seen):
+def _name_results(previous: _ToolNames | None, messages: Sequence[Message]) -> _ToolNames:
+    base = previous or _ToolNames(0, {}, ())
+    names, results = base.names, list(base.results)
+    for place, message in enumerate(messages, start=base.message_count):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             names = {call.id: _good_tool_name(call.name) for call in message.tool_calls}
         elif isinstance(message, ToolMessage) and (name := names.get(message.tool_call_id)):
             results.append((place, memoise_last(message, _with_name, name)))
-    return _Named(named.seen + len(messages), names, tuple(results))
+    return _ToolNames(base.message_count + len(messages), names, tuple(results))
 
 
 def _with_name(message: ToolMessage, name: str) -> ToolMessage:
     return replace(message, tool_name=name)
 
 
-def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:
-    if known is False:
+def _all_fit(previous: bool | None, messages: Sequence[Message], to: _To) -> bool:
+    if previous is False:
         return False
     # Formats that accept everything need no check of plain text and calls without state.
     takes_all = to.wire.takes_empty_text and to.wire.takes_any_arguments
@@ -172,27 +168,27 @@ def _is_plain(message: Message) -> bool:
 
 
 def _fit_each(messages: Sequence[Message], to: _To) -> Draft:
-    shown: list[Message] = []
+    new_messages: list[Message] = []
     origins: list[int] = []
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
         changed, reasons = memoise(message, _fit_message, to)
         if changed is not None or not reasons:
-            shown.append(changed or message)
+            new_messages.append(changed or message)
             origins.append(place)
         if reasons:
             decision = "dropped" if changed is None else "repaired"
             notes[place] = Note(decision=decision, rule=RULE, reason="; ".join(dict.fromkeys(reasons)))
-    return Draft(messages=tuple(shown), origins=origins, notes=notes)
+    return Draft(messages=tuple(new_messages), origins=origins, notes=notes)
 
 
-def _fit_message(message: Message, to: _To) -> _Fitted:
+def _fit_message(message: Message, to: _To) -> _FitResult:
     wire = to.wire
     match message:
         case ReasoningMessage() | ActivityMessage() | UnreadMessages():
-            return _Fitted(None, (NOT_FOR_MODELS,))
+            return _FitResult(None, (NOT_FOR_MODELS,))
         case SystemMessage() | DeveloperMessage() if not wire.takes_empty_text and _is_blank(message.text):
-            return _Fitted(None, (EMPTY_TEXT,))
+            return _FitResult(None, (EMPTY_TEXT,))
         case SystemMessage() | DeveloperMessage():
             return _with_good_name(message, wire, ())
         case AssistantMessage():
@@ -201,26 +197,26 @@ def _fit_message(message: Message, to: _To) -> _Fitted:
             parts, reasons = _fit_parts(message, to)
             if not wire.takes_empty_text and not parts and isinstance(message, UserMessage):
                 parts, reasons = (Text(text=EMPTY_MARK),), (*reasons, EMPTY_SAID)
-            shown = tuple(part for part in parts if not isinstance(part, ToolCall))
-            changed = replace(message, parts=shown) if reasons else message
+            user_parts = tuple(part for part in parts if not isinstance(part, ToolCall))
+            changed = replace(message, parts=user_parts) if reasons else message
             return _with_good_name(changed, wire, reasons)
 
 
-def _fit_assistant(message: AssistantMessage, to: _To) -> _Fitted:
+def _fit_assistant(message: AssistantMessage, to: _To) -> _FitResult:
     parts, reasons = _fit_parts(message, to)
     if to.wire.calls_come_last:
-        ordered = tuple(sorted(parts, key=lambda part: isinstance(part, ToolCall)))
-        reasons = (*reasons, CALLS_LAST) if ordered != parts else reasons
-        parts = ordered
+        sorted_parts = tuple(sorted(parts, key=lambda part: isinstance(part, ToolCall)))
+        reasons = (*reasons, CALLS_LAST) if sorted_parts != parts else reasons
+        parts = sorted_parts
     if to.wire.sign_calls:
-        signed = to.wire.sign_calls(parts, to.model)
-        reasons = (*reasons, SIGNED) if signed != parts else reasons
-        parts = signed
-    said = next((n for n in range(len(parts), 0, -1) if not _is_thought(parts[n - 1])), 0)
-    if not said:
-        return _Fitted(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire.name)))
-    if to.wire.thoughts_lead and said < len(parts):
-        parts, reasons = parts[:said], (*reasons, LED_NOWHERE)
+        signed_parts = to.wire.sign_calls(parts, to.model)
+        reasons = (*reasons, FOREIGN_CALLS) if signed_parts != parts else reasons
+        parts = signed_parts
+    end = next((n for n in range(len(parts), 0, -1) if not _is_thought(parts[n - 1])), 0)
+    if not end:
+        return _FitResult(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire.name)))
+    if to.wire.thoughts_lead and end < len(parts):
+        parts, reasons = parts[:end], (*reasons, LED_NOWHERE)
     return _with_good_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
 
 
@@ -228,12 +224,12 @@ def _is_thought(part: AssistantPart) -> bool:
     return isinstance(part, Opaque) and part.is_thought
 
 
-def _with_good_name(message: Named, wire: Wire, reasons: tuple[str, ...]) -> _Fitted:
+def _with_good_name(message: NamedMessage, wire: Wire, reasons: tuple[str, ...]) -> _FitResult:
     if not isinstance(message, ToolMessage) and message.name:
         name, reason = _fit_name(message.name, wire)
         if name != message.name:
-            return _Fitted(replace(message, name=name), (*reasons, reason.format(wire=wire.name)))
-    return _Fitted(message, reasons) if reasons else AS_IS
+            return _FitResult(replace(message, name=name), (*reasons, reason.format(wire=wire.name)))
+    return _FitResult(message, reasons) if reasons else AS_IS
 
 
 def _fit_name(name: str, wire: Wire) -> tuple[str | None, str]:
@@ -248,9 +244,9 @@ def _fit_parts(
     message: UserMessage | AssistantMessage | ToolMessage, to: _To
 ) -> tuple[tuple[AssistantPart, ...], tuple[str, ...]]:
     holder = _holder(message, to.wire)
-    fitted = [_fit_part(part, holder, to) for part in message.parts]
-    parts = tuple(part for part, _ in fitted if part is not None)
-    return parts, tuple(reason for _, reason in fitted if reason)
+    results = [_fit_part(part, holder, to) for part in message.parts]
+    parts = tuple(part for part, _ in results if part is not None)
+    return parts, tuple(reason for _, reason in results if reason)
 
 
 def _holder(message: UserMessage | AssistantMessage | ToolMessage, wire: Wire) -> str:
@@ -291,12 +287,12 @@ def _mark_in(holder: str, file: File) -> str:
 def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
     reason = _why_left_out(call.state, wire, model, has_place=wire.calls_carry_state) if call.state else ""
     if reason:
-        fitted, second = _fit_call(replace(call, state=None), wire, model)
-        return fitted, "; ".join(filter(None, (reason, second)))
+        new_call, second = _fit_call(replace(call, state=None), wire, model)
+        return new_call, "; ".join(filter(None, (reason, second)))
     if not _is_tool_name(call.name):
         # Models invent names, too; an invalid name sent back would make the provider reject the thread from then on.
-        fitted, second = _fit_call(replace(call, name=_good_tool_name(call.name)), wire, model)
-        return fitted, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
+        new_call, second = _fit_call(replace(call, name=_good_tool_name(call.name)), wire, model)
+        return new_call, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
     if not wire.takes_any_arguments and load_object(call.arguments) is None:
         arguments = dump({"arguments": call.arguments}).decode()
         return replace(call, arguments=arguments), NO_OBJECT.format(name=call.name)
@@ -322,8 +318,8 @@ def _why_left_out(state: Opaque, wire: Wire, model: str, *, has_place: bool) -> 
     return "" if has_place else STATE_LEFT_OUT.format(name=state.name, maker=maker, wire=wire.name)
 
 
-def _check_order(known: _Order | None, messages: Sequence[Message], wire: Wire) -> _Order:
-    order = known or _Order()
+def _check_order(previous: _Order | None, messages: Sequence[Message], wire: Wire) -> _Order:
+    order = previous or _Order()
     good, has_user, has_talk = order.good, order.has_user, order.has_talk
     ids: list[str] = []
     for message in messages:
@@ -356,20 +352,20 @@ def _begin_with_user(messages: Sequence[Message]) -> Draft:
 
 
 def _fit_ids(messages: Sequence[Message], wire: Wire) -> Draft:
-    used: set[str] = set()
+    used_ids: set[str] = set()
     renamed: dict[str, str] = {}
-    shown = list(messages)
+    new_messages = list(messages)
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage) and message.tool_calls:
-            ids = tuple(_new_ids(message, used, wire))
+            ids = tuple(_new_ids(message, used_ids, wire))
             renamed = {call.id: new for call, new in zip(message.tool_calls, ids, strict=True)}
-            shown[place] = memoise_last(message, _with_call_ids, ids)
+            new_messages[place] = memoise_last(message, _with_call_ids, ids)
         elif isinstance(message, ToolMessage):
-            shown[place] = memoise_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
-        if shown[place] is not message:
+            new_messages[place] = memoise_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
+        if new_messages[place] is not message:
             notes[place] = Note(decision="repaired", rule=RULE, reason=NEW_IDS)
-    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+    return Draft(messages=tuple(new_messages), origins=range(len(new_messages)), notes=notes)
 
 
 def _ids_are_good(ids: Sequence[str], wire: Wire) -> bool:
@@ -379,29 +375,32 @@ def _ids_are_good(ids: Sequence[str], wire: Wire) -> bool:
     return is_short and all(ids) and bool(wire.call_id.fullmatch("".join(ids)))
 
 
-def _new_ids(message: AssistantMessage, used: set[str], wire: Wire) -> Iterator[str]:
+def _new_ids(message: AssistantMessage, used_ids: set[str], wire: Wire) -> Iterator[str]:
     """Yield for each call its provider's id if accepted, else its own, else a new one."""
-    taken = used if wire.call_ids_are_unique else set[str]()
+    taken_ids = used_ids if wire.call_ids_are_unique else set[str]()
     for call in message.tool_calls:
-        wanted = [id for id in (call.provider_id, call.id) if id and id not in taken and _ids_are_good((id,), wire)]
-        new = wanted[0] if wanted else _new_id(call.id, used)
-        used.add(new)
-        taken.add(new)
+        candidates = [
+            id for id in (call.provider_id, call.id) if id and id not in taken_ids and _ids_are_good((id,), wire)
+        ]
+        new = candidates[0] if candidates else _new_id(call.id, used_ids)
+        used_ids.add(new)
+        taken_ids.add(new)
         yield new
 
 
-def _new_id(id: str, used: set[str]) -> str:
+def _new_id(id: str, used_ids: set[str]) -> str:
     stem = re.sub(r"[^a-zA-Z0-9_-]", "_", id)[:24]
-    hashes = (hashlib.sha256(f"{id}#{n}".encode(errors="replace")).hexdigest()[:8] for n in range(len(used) + 1))
-    return next(new for new in (f"{stem}_{tail}" for tail in hashes) if new not in used)
+    hashes = (hashlib.sha256(f"{id}#{n}".encode(errors="replace")).hexdigest()[:8] for n in range(len(used_ids) + 1))
+    return next(new for new in (f"{stem}_{tail}" for tail in hashes) if new not in used_ids)
 
 
 def _with_call_ids(message: AssistantMessage, ids: tuple[str, ...]) -> AssistantMessage:
     if ids == tuple(call.id for call in message.tool_calls):
         return message
-    left = iter(ids)
+    new_ids = iter(ids)
     parts = tuple(
-        replace(part, id=next(left), provider_id="") if isinstance(part, ToolCall) else part for part in message.parts
+        replace(part, id=next(new_ids), provider_id="") if isinstance(part, ToolCall) else part
+        for part in message.parts
     )
     return replace(message, parts=parts)
 

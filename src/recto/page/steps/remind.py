@@ -40,7 +40,7 @@ BLIND: Mapping[Locale, str] = {
     "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",
 }
 # The same for single images with an unsupported format or size, or deleted ones.
-UNSEEN: Mapping[Locale, str] = {
+HIDDEN_IMAGES: Mapping[Locale, str] = {
     "zh": "以下图片无法展示给当前模型，不要猜测其内容：{ids}",
     "en": "These images cannot be shown to this model. Do not guess what they show: {ids}",
 }
@@ -48,9 +48,9 @@ UNSEEN: Mapping[Locale, str] = {
 SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[InputFile, ...]]) -> Draft:
-    """Add the whole reminder to the current user message (F1) and the files section to past ones (F2). `shown` comes
-    from `files_shown` for the log of these messages.
+def remind(messages: Sequence[Message], facts: Facts, shown_files: Mapping[int, tuple[InputFile, ...]]) -> Draft:
+    """Add the whole reminder to the current user message (F1) and the files section to past ones (F2). `shown_files`
+    comes from `files_shown` for the log of these messages.
     """
     if facts.turn is None:
         return unchanged(messages)
@@ -61,12 +61,12 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
     unpictured: list[int] = []
     for place in (*with_files.users, *([current] if current not in (-1, *with_files.users[-1:]) else ())):
         message = messages[place]
-        files = shown.get(id(message), ())
+        files = shown_files.get(id(message), ())
         if isinstance(message, UserMessage) and (files or place == current):
             turn = facts.turn if place == current else PAST_TURN
             pictures = tuple([_picture(one.file, facts) for one in files if one.kind == "image"]) if sees else None
             changed[place] = memoise_last(message, _reminded, turn, files, locale, pictures)
-            if pictures != () and _unseen(files, pictures):
+            if pictures != () and _find_hidden_images(files, pictures):
                 unpictured.append(place)
     draft = replaced(messages, changed, PAST)
     notes = {**draft.notes, current: CURRENT} if current in draft.notes else draft.notes
@@ -106,7 +106,7 @@ def _reminded(
         files=files,
         datasets=turn.datasets,
         context=turn.context,
-        time=turn.admitted,
+        time=turn.admitted_at,
         zone=turn.zone,
         locale=locale,
     )
@@ -114,25 +114,25 @@ def _reminded(
     if notice := _notice(files, locale, pictures):
         text = text.replace(section, f"{section}\n{notice}", 1)
     words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    said = with_reminder(text, words)
+    content = with_reminder(text, words)
     images = [one for one in pictures or () if one is not None]
     others = [part for part in message.parts if isinstance(part, Opaque)]
-    parts: tuple[UserPart, ...] = (*([Text(text=said)] if said else []), *images, *others)
+    parts: tuple[UserPart, ...] = (*([Text(text=content)] if content else []), *images, *others)
     return message if parts == message.parts else replace(message, parts=parts)
 
 
 def _notice(files: Sequence[InputFile], locale: Locale, pictures: ShownPictures) -> str:
     """Return the line about images that are not shown (D2)."""
-    unseen = _unseen(files, pictures)
-    if not unseen:
+    hidden_ids = _find_hidden_images(files, pictures)
+    if not hidden_ids:
         return ""
-    return BLIND[locale] if pictures is None else UNSEEN[locale].format(ids=escape(", ".join(unseen)))
+    return BLIND[locale] if pictures is None else HIDDEN_IMAGES[locale].format(ids=escape(", ".join(hidden_ids)))
 
 
-def _unseen(files: Sequence[InputFile], pictures: ShownPictures) -> Sequence[str]:
+def _find_hidden_images(files: Sequence[InputFile], pictures: ShownPictures) -> Sequence[str]:
     """Return the ids of images that are not shown."""
     images = [one.id for one in files if one.kind == "image"]
-    return images if pictures is None else [id for id, shown in zip(images, pictures, strict=True) if shown is None]
+    return images if pictures is None else [id for id, picture in zip(images, pictures, strict=True) if picture is None]
 
 
 def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Facts) -> Draft:
@@ -147,8 +147,8 @@ def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Fa
 
 
 def _seen_part(part: ToolPart, message: ToolMessage, facts: Facts) -> ToolPart:
-    shown = _picture(part, facts) if isinstance(part, File) and part.kind == "image" else None
-    return shown if shown and can_show(shown, message, facts.target) else part
+    picture = _picture(part, facts) if isinstance(part, File) and part.kind == "image" else None
+    return picture if picture and can_show(picture, message, facts.target) else part
 
 
 def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessage:
@@ -165,17 +165,17 @@ class _WithFiles:
     tools: tuple[int, ...] = ()
 
 
-def _find_files(known: _WithFiles | None, messages: Sequence[Message]) -> _WithFiles:
-    known = known or _WithFiles()
-    numbered = list(enumerate(messages, start=known.count))
-    users = [place for place, one in numbered if isinstance(one, UserMessage) and _has_files(one)]
-    tools = [place for place, one in numbered if isinstance(one, ToolMessage) and _has_files(one)]
-    last = max([known.last_user, *[place for place, one in numbered if one.role == "user"]])
+def _find_files(previous: _WithFiles | None, messages: Sequence[Message]) -> _WithFiles:
+    previous = previous or _WithFiles()
+    pairs = list(enumerate(messages, start=previous.count))
+    users = [place for place, one in pairs if isinstance(one, UserMessage) and _has_files(one)]
+    tools = [place for place, one in pairs if isinstance(one, ToolMessage) and _has_files(one)]
+    last = max([previous.last_user, *[place for place, one in pairs if one.role == "user"]])
     return _WithFiles(
-        count=known.count + len(messages),
+        count=previous.count + len(messages),
         last_user=last,
-        users=(*known.users, *users),
-        tools=(*known.tools, *tools),
+        users=(*previous.users, *users),
+        tools=(*previous.tools, *tools),
     )
 
 
@@ -184,22 +184,22 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
 
     Keys are `id(message)`: imported messages may have no ids or duplicate ones.
     """
-    seen = view(facts.log)
-    messages = seen.messages if seen.entries is facts.log else messages_of(facts.log)
+    log_view = view(facts.log)
+    messages = log_view.messages if log_view.entries is facts.log else messages_of(facts.log)
     users = memoise_prefix(messages, _find_files).users
     if not users:
         return {}
     prefixes = _prefixes(messages, facts)
-    found: dict[int, tuple[InputFile, ...]] = {}
+    files: dict[int, tuple[InputFile, ...]] = {}
     for place in users:
         message = messages[place]
         # A message that occurs twice in the log keeps the ids of its first occurrence.
-        if isinstance(message, UserMessage) and id(message) not in found:
+        if isinstance(message, UserMessage) and id(message) not in files:
             # The cache key holds only the message's own urls: comparing all urls of the thread would take time with its
             # length.
             urls = tuple([(key, facts.urls[key]) for key in memoise(message, _keys_of) if key in facts.urls])
-            found[id(message)] = memoise_last(message, _files_of, prefixes[place], urls, facts.max_files)
-    return found
+            files[id(message)] = memoise_last(message, _files_of, prefixes[place], urls, facts.max_files)
+    return files
 
 
 def _keys_of(message: UserMessage) -> tuple[str, ...]:
@@ -216,13 +216,13 @@ def _files_of(
 def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
     """Return the prefix of each user message. The last one in view gets the turn's if it has none."""
     prefixes = file_prefixes(messages)
-    seen = view(facts.log)
-    current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
-    given = facts.turn.response_id if facts.turn else ""
-    if not isinstance(current, UserMessage) or current.response_id or given in ("", *prefixes.values()):
+    log_view = view(facts.log)
+    current = log_view.messages[log_view.turn_start] if log_view.turn_start < len(log_view.messages) else None
+    prefix = facts.turn.response_id if facts.turn else ""
+    if not isinstance(current, UserMessage) or current.response_id or prefix in ("", *prefixes.values()):
         return prefixes
     place = max(place for place in prefixes if messages[place] is current)
-    return {**prefixes, place: given}
+    return {**prefixes, place: prefix}
 
 
 def maps_of(facts: Facts) -> FileMaps:
@@ -232,8 +232,8 @@ def maps_of(facts: Facts) -> FileMaps:
     """
     newest = next((message for message in reversed(messages_of(facts.log)) if message.role == "user"), None)
     past = files_shown(replace(facts, turn=None))
-    known = (*(files for key, files in past.items() if key != id(newest)), *files_shown(facts).values())
-    return file_maps(one for files in known for one in files)
+    file_groups = (*(files for key, files in past.items() if key != id(newest)), *files_shown(facts).values())
+    return file_maps(one for files in file_groups for one in files)
 
 
 def _has_files(message: UserMessage | ToolMessage) -> bool:

@@ -32,8 +32,8 @@ from recto.page.manifest import Note
 RULE = "R10"
 NO_RESULT = "{count} of {total} calls never got a result"
 NO_CALL = "no call before it waits for this result"
-MOVED = "moved up to its call, as providers demand"
-ORDERED = "results put in the order of their calls"
+MOVED_RESULT = "moved up to its call, as providers demand"
+REORDERED_RESULTS = "results put in the order of their calls"
 SILENT = "nothing is said in it"
 # Never sent to a model, so they do not separate a call from its result.
 FOR_PEOPLE = ("reasoning", "activity")
@@ -68,7 +68,7 @@ class _Pairs:
     results: Mapping[int, tuple[_Answer, ...]] = field(default_factory=dict[int, tuple[_Answer, ...]])
     suspects: frozenset[int] = frozenset()
     orphans: frozenset[int] = frozenset()
-    moved: frozenset[int] = frozenset()
+    moved_results: frozenset[int] = frozenset()
     mixed: frozenset[int] = frozenset()
 
 
@@ -81,31 +81,39 @@ def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
     if not is_ours:
         broken = [place for place in broken if _has_calls(messages[place])]
     slots = _slots(pairs) if is_ours else {}
-    if not (broken or pairs.orphans or pairs.moved or slots):
+    if not (broken or pairs.orphans or pairs.moved_results or slots):
         return unchanged(messages)
-    shown = list(messages)
+    new_messages = list(messages)
     notes = {place: Note(decision="dropped", rule=RULE, reason=NO_CALL) for place in pairs.orphans}
-    notes |= _notes_of_order(pairs.moved, slots)
+    reasons = dict.fromkeys(pairs.moved_results, MOVED_RESULT) | dict.fromkeys(slots, REORDERED_RESULTS)
+    reasons |= dict.fromkeys(pairs.moved_results & slots.keys(), f"{MOVED_RESULT}; {REORDERED_RESULTS}")
+    notes |= {place: Note(decision="repaired", rule=RULE, reason=reason) for place, reason in reasons.items()}
     for place in broken:
-        said, reason = _say(messages[place], [messages[result.place] for result in pairs.results.get(place, ())])
-        shown[place] = said or messages[place]
+        new_message, reason = _say(messages[place], [messages[result.place] for result in pairs.results.get(place, ())])
+        new_messages[place] = new_message or messages[place]
         if reason:
-            notes[place] = Note(decision="repaired" if said else "dropped", rule=RULE, reason=reason)
-    stays = bytearray(b"\1") * len(shown)
+            notes[place] = Note(decision="repaired" if new_message else "dropped", rule=RULE, reason=reason)
+    stays = bytearray(b"\1") * len(new_messages)
     for place in [place for place, note in notes.items() if note.decision == "dropped"]:
         stays[place] = 0
-    order = list(compress(range(len(shown)), stays))
-    if pairs.moved or slots:
-        behind = _places_to_stand_behind(pairs)
+    order = list(compress(range(len(new_messages)), stays))
+    if pairs.moved_results or slots:
+        # Map each moved result to its caller, or to the last result that stayed with it
+        behind = {
+            result: max({caller, *places} - pairs.moved_results)
+            for caller, results in pairs.results.items()
+            for places in [{result.place for result in results}]
+            for result in pairs.moved_results & places
+        }
         order.sort(key=lambda place: (behind.get(slot := slots.get(place, place), slot), slot))
-    return Draft(messages=tuple(map(shown.__getitem__, order)), origins=order, notes=notes)
+    return Draft(messages=tuple(map(new_messages.__getitem__, order)), origins=order, notes=notes)
 
 
-def _pair(known: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
-    known = known or _Pairs()
-    waiting, results, last_caller = dict(known.waiting), dict(known.results), known.last_caller
-    suspects, orphans, moved, mixed = list[int](), list[int](), list[int](), list[int]()
-    for place, message in enumerate(messages, start=known.count):
+def _pair(previous: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
+    previous = previous or _Pairs()
+    waiting, results, last_caller = dict(previous.waiting), dict(previous.results), previous.last_caller
+    suspects, orphans, moved_results, mixed = list[int](), list[int](), list[int](), list[int]()
+    for place, message in enumerate(messages, start=previous.count):
         if message.role == "tool":
             call = waiting.pop(message.tool_call_id, None)
             if call is None:
@@ -113,28 +121,28 @@ def _pair(known: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
                 continue
             earlier = results.get(call.caller, ())
             results[call.caller] = (*earlier, _Answer(call.number, place))
-            moved += [place] if call.caller != last_caller else []
+            moved_results += [place] if call.caller != last_caller else []
             mixed += [call.caller] if earlier and earlier[-1].number > call.number else []
         elif message.role == "assistant":
             last_caller = place if message.tool_calls else -1
             if not message.tool_calls and _is_silent(message):
                 suspects.append(place)
-            for number, asked in enumerate(message.tool_calls):
-                older = waiting.get(asked.id)
+            for number, tool_call in enumerate(message.tool_calls):
+                older = waiting.get(tool_call.id)
                 suspects += [older.caller] if older else []
                 # Of two calls with one id in a message, the first stays.
-                waiting[asked.id] = older if older and older.caller == place else _Call(place, number)
+                waiting[tool_call.id] = older if older and older.caller == place else _Call(place, number)
         elif message.role not in FOR_PEOPLE:
             last_caller = -1
     return _Pairs(
-        count=known.count + len(messages),
+        count=previous.count + len(messages),
         last_caller=last_caller,
         waiting=waiting,
         results=results,
-        suspects=known.suspects.union(suspects),
-        orphans=known.orphans.union(orphans),
-        moved=known.moved.union(moved),
-        mixed=known.mixed.union(mixed),
+        suspects=previous.suspects.union(suspects),
+        orphans=previous.orphans.union(orphans),
+        moved_results=previous.moved_results.union(moved_results),
+        mixed=previous.mixed.union(mixed),
     )
 
 
@@ -145,47 +153,33 @@ def _slots(pairs: _Pairs) -> dict[int, int]:
     return {place: slot for place, slot in swaps if place != slot}
 
 
-def _notes_of_order(moved: frozenset[int], slots: Mapping[int, int]) -> dict[int, Note]:
-    reasons = dict.fromkeys(moved, MOVED) | dict.fromkeys(slots, ORDERED)
-    reasons |= dict.fromkeys(moved & slots.keys(), f"{MOVED}; {ORDERED}")
-    return {place: Note(decision="repaired", rule=RULE, reason=reason) for place, reason in reasons.items()}
-
-
-def _places_to_stand_behind(pairs: _Pairs) -> dict[int, int]:
-    """Map each moved result to its caller, or to the last result that stayed with it."""
-    return {
-        result: max({caller, *places} - pairs.moved)
-        for caller, results in pairs.results.items()
-        for places in [{result.place for result in results}]
-        for result in pairs.moved & places
-    }
-
-
 def _say(message: Message, results: Sequence[Message]) -> tuple[Message | None, str]:
     if not isinstance(message, AssistantMessage):
         return message, ""
-    answered = frozenset(result.tool_call_id for result in results if isinstance(result, ToolMessage))
-    return memoise_last(message, _with_answered_calls, answered)
+    answered_ids = frozenset(result.tool_call_id for result in results if isinstance(result, ToolMessage))
+    return memoise_last(message, _with_answered_calls, answered_ids)
 
 
-def _with_answered_calls(message: AssistantMessage, answered: frozenset[str]) -> tuple[AssistantMessage | None, str]:
+def _with_answered_calls(
+    message: AssistantMessage, answered_ids: frozenset[str]
+) -> tuple[AssistantMessage | None, str]:
     """Return the message with only answered calls, and the reason for a change if there is one."""
-    parts = tuple(_without_orphans(message, answered))
-    lost = len(message.parts) - len(parts)
-    reason = NO_RESULT.format(count=lost, total=len(message.tool_calls)) if lost else ""
-    shown = replace(message, parts=parts) if lost else message
-    if shown.tool_calls or not _is_silent(shown):
-        return shown, reason
+    parts = tuple(_without_orphans(message, answered_ids))
+    missing_count = len(message.parts) - len(parts)
+    reason = NO_RESULT.format(count=missing_count, total=len(message.tool_calls)) if missing_count else ""
+    new_message = replace(message, parts=parts) if missing_count else message
+    if new_message.tool_calls or not _is_silent(new_message):
+        return new_message, reason
     return None, "; ".join(filter(None, (reason, SILENT)))
 
 
-def _without_orphans(message: AssistantMessage, answered: frozenset[str]) -> Iterator[AssistantPart]:
-    left = set(answered)
+def _without_orphans(message: AssistantMessage, answered_ids: frozenset[str]) -> Iterator[AssistantPart]:
+    open_ids = set(answered_ids)
     for part in message.parts:
         if not isinstance(part, ToolCall):
             yield part
-        elif part.id in left:
-            left.remove(part.id)  # A second call with the same id in one message has no result of its own.
+        elif part.id in open_ids:
+            open_ids.remove(part.id)  # A second call with the same id in one message has no result of its own.
             yield part
 
 

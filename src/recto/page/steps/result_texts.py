@@ -74,7 +74,7 @@ def _with_error(message: ToolMessage) -> ToolMessage:
     match message.parts:
         # As one text, because simple servers accept nothing else.
         case (Text() as words, *rest):
-            shown = replace(words, text=f"{error}\n{words.text}" if words.text.strip() else error)
-            return replace(message, parts=(shown, *rest))
+            first_text = replace(words, text=f"{error}\n{words.text}" if words.text.strip() else error)
+            return replace(message, parts=(first_text, *rest))
         case parts:
             return replace(message, parts=(Text(text=error), *parts))

@@ -56,9 +56,9 @@ def shorten(content: str, limit: int, mark: str, total: str = "") -> str:
     """Return the text, or its beginning and the mark. `total` is its length if only the beginning is given."""
     if not is_cut(content, limit, total):
         return content
-    shown = content[: boundary(content, limit)]
-    said = mark.format(shown=len(shown), total=total or len(content))
-    return f"{shown}\n{said}" if shown else said
+    beginning = content[: boundary(content, limit)]
+    note = mark.format(shown=len(beginning), total=total or len(content))
+    return f"{beginning}\n{note}" if beginning else note
 
 
 def is_cut(content: str, limit: int, total: str = "") -> bool:
@@ -68,12 +68,12 @@ def is_cut(content: str, limit: int, total: str = "") -> bool:
 
 def common_length(lengths: Sequence[int], room: int) -> int:
     """Return the common length to cut texts to so that together they fit `room`; shorter ones stay whole."""
-    left, several = room, sorted(lengths)
+    remaining, several = room, sorted(lengths)
     for place, length in enumerate(several):
-        share = left // (len(several) - place)
+        share = remaining // (len(several) - place)
         if length > share:
             return share
-        left -= length
+        remaining -= length
     return max(several, default=0)
 
 
@@ -84,7 +84,7 @@ def widest(low: Try, high: Try, budget: int, attempt: Callable[[int], Try]) -> T
     while high.limit - low.limit > 1 and low.size < budget * FULL_ENOUGH:
         share = (aim - low.size) / (high.size - low.size) if guess else 0.5
         pivot = low.limit + round((high.limit - low.limit) * share)
-        tried = attempt(min(max(pivot, low.limit + 1), high.limit - 1))
-        low, high = (tried, high) if tried.size <= budget else (low, tried)
+        result = attempt(min(max(pivot, low.limit + 1), high.limit - 1))
+        low, high = (result, high) if result.size <= budget else (low, result)
         guess = not guess
     return low

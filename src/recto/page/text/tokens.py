@@ -128,9 +128,9 @@ def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
     new = [message for message in messages if key not in message.memo]
     if not new:
         return
-    said = [[text for text in texts_of(message) if text] for message in new]
-    counts = iter(counter.count(list(chain.from_iterable(said))))
-    for message, texts in zip(new, said, strict=True):
+    text_lists = [[text for text in texts_of(message) if text] for message in new]
+    counts = iter(counter.count(list(chain.from_iterable(text_lists))))
+    for message, texts in zip(new, text_lists, strict=True):
         tokens = list(islice(counts, len(texts)))
         message.memo[key] = _tokens_beside_texts(message) + sum(tokens)
         if len(tokens) > 1 and message.role == "tool":
@@ -139,12 +139,12 @@ def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
 
 def tokens_of(message: Message, counter: TokenCounter) -> int:
     """Return the tokens of a message, counted once per counter."""
-    known = message.memo.get(_key(counter))
-    if known is None:
+    total = message.memo.get(_key(counter))
+    if total is None:
         tokens = sum([count_text(text, counter) for text in texts_of(message) if text])
-        known = _tokens_beside_texts(message) + tokens
-        message.memo[_key(counter)] = known
-    return cast("int", known)
+        total = _tokens_beside_texts(message) + tokens
+        message.memo[_key(counter)] = total
+    return cast("int", total)
 
 
 def known_tokens(message: MemoHolder, counter: str) -> int | None:
@@ -159,11 +159,11 @@ def note_tokens(message: MemoHolder, counter: str, tokens: int) -> None:
 
 def tokens_of_texts(message: ToolMessage, counter: TokenCounter) -> Sequence[int]:
     """Return the tokens of each nonempty text of a result."""
-    known = message.memo.get((tokens_of_texts, _key(counter)))
-    if known is None:
-        known = [count_text(text, counter) for text in texts_of(message) if text]
-        message.memo[tokens_of_texts, _key(counter)] = known
-    return cast("Sequence[int]", known)
+    counts = message.memo.get((tokens_of_texts, _key(counter)))
+    if counts is None:
+        counts = [count_text(text, counter) for text in texts_of(message) if text]
+        message.memo[tokens_of_texts, _key(counter)] = counts
+    return cast("Sequence[int]", counts)
 
 
 def count_text(text: str, counter: TokenCounter) -> int:
@@ -209,14 +209,14 @@ class TokenCount:
     estimated: bool
 
 
-def calibrate(*, counted: int, digest: str, last: Calibration | None) -> TokenCount:
+def calibrate(*, own_count: int, digest: str, last: Calibration | None) -> TokenCount:
     """Correct our count by the last reported usage: that figure stands for what was sent before, a ratio scales the
     rest.
     """
     if last is None or last.own_count <= 0:
-        return TokenCount(tokens=counted, estimated=True)
+        return TokenCount(tokens=own_count, estimated=True)
     if last.digest == digest:
         return TokenCount(tokens=last.reported_count, estimated=False)
     low, high = RATIO_BOUNDS
     ratio = min(max(last.reported_count / last.own_count, low), high)
-    return TokenCount(tokens=max(0, last.reported_count + round((counted - last.own_count) * ratio)), estimated=True)
+    return TokenCount(tokens=max(0, last.reported_count + round((own_count - last.own_count) * ratio)), estimated=True)

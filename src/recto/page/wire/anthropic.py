@@ -74,19 +74,19 @@ def _decode_system(system: Json) -> Iterator[SystemMessage]:
 def _decode_turn(turn: Object, where: str, model: str | None) -> Iterator[Message]:
     role, content = text_field(turn, "role", where), turn.get("content")
     blocks: Json = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    placed = list(objects(blocks, f"{where}.content"))
+    placed_blocks = list(objects(blocks, f"{where}.content"))
     match role:
         case "assistant":
-            yield AssistantMessage(parts=tuple(decode_block(block, place, model) for place, block in placed))
+            yield AssistantMessage(parts=tuple(decode_block(block, place, model) for place, block in placed_blocks))
         case "user":
-            results = [(place, block) for place, block in placed if block.get("type") == "tool_result"]
+            results = [(place, block) for place, block in placed_blocks if block.get("type") == "tool_result"]
             yield from (decode_result(block, place, model) for place, block in results)
-            rest = [(place, block) for place, block in placed if block.get("type") != "tool_result"]
+            rest = [(place, block) for place, block in placed_blocks if block.get("type") != "tool_result"]
             if rest or not results:
                 parts = tuple(_decode_shown(block, place, model) for place, block in rest)
                 yield UserMessage(parts=parts)
         case "system":
-            yield from (SystemMessage(text=text_field(block, "text", place)) for place, block in placed)
+            yield from (SystemMessage(text=text_field(block, "text", place)) for place, block in placed_blocks)
         case _:
             raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of Anthropic messages")
 
@@ -97,10 +97,10 @@ def decode_result(block: Object, where: str, model: str | None) -> ToolMessage:
     blocks: Json = content if content is not None else []
     if isinstance(blocks, str):
         blocks = [{"type": "text", "text": blocks}] if blocks else []
-    shown = (_decode_shown(inner, place, model) for place, inner in objects(blocks, f"{where}.content"))
+    parts = (_decode_shown(inner, place, model) for place, inner in objects(blocks, f"{where}.content"))
     return ToolMessage(
         tool_call_id=text_field(block, "tool_use_id", where),
-        parts=tuple(part for part in shown if part != Text(text="")),
+        parts=tuple(part for part in parts if part != Text(text="")),
         error="error" if block.get("is_error") is True else None,
     )
 
@@ -116,10 +116,10 @@ def decode_block(block: Object, where: str, model: str | None) -> AssistantPart:
 
 def _decode_shown(block: Object, where: str, model: str | None) -> UserPart:
     kind, source = text_field(block, "type", where), block.get("source")
-    given = {name for name, value in block.items() if value is not None} - {"type", "cache_control"}
-    if kind == "text" and given <= {"text"}:
+    field_names = {name for name, value in block.items() if value is not None} - {"type", "cache_control"}
+    if kind == "text" and field_names <= {"text"}:
         return Text(text=text_field(block, "text", where))
-    if kind in ("image", "document") and isinstance(source, dict) and given <= {"source", "title"}:
+    if kind in ("image", "document") and isinstance(source, dict) and field_names <= {"source", "title"}:
         file = _decode_file(kind, source, optional_text(block, "title", where))
         if file is not None:
             return file
@@ -150,7 +150,9 @@ def encode(message: Message) -> tuple[Role, bytes]:
         case AssistantMessage():
             return "assistant", _encode_blocks(message.parts)
         case ToolMessage():
-            return "user", dump(_encode_result(message))
+            content = encode_content(message.parts, _encode_block)
+            flag = {"is_error": True} if message.error is not None else {}
+            return "user", dump({"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content} | flag)
         case _:
             raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
 
@@ -168,21 +170,17 @@ def _encode_block(part: AssistantPart) -> object:
         case Text():
             return {"type": "text", "text": part.text}
         case ToolCall():
-            return _encode_call(part)
+            if part.state is not None:
+                raise CannotCarry(wire=WIRE, what=f"state of {part.state.provider} on a tool call")
+            if load_object(part.arguments) is None:
+                raise CannotCarry(wire=WIRE, what=f"arguments of call {part.id} that are no JSON object")
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": verbatim(part.arguments)}
         case File():
             return carried(_file_block(part), part, WIRE)
         case Opaque(provider="anthropic", place="block"):
             return verbatim(part.data)
         case Opaque():
             raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name})")
-
-
-def _encode_call(call: ToolCall) -> object:
-    if call.state is not None:
-        raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
-    if load_object(call.arguments) is None:
-        raise CannotCarry(wire=WIRE, what=f"arguments of call {call.id} that are no JSON object")
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": verbatim(call.arguments)}
 
 
 def carries_file(part: File, role: str) -> bool:
@@ -209,12 +207,6 @@ def _file_block(part: File) -> object | None:
             return None
     title = {"title": part.name} if part.kind == "document" and part.name else {}
     return {"type": part.kind, "source": source} | title
-
-
-def _encode_result(message: ToolMessage) -> object:
-    content = encode_content(message.parts, _encode_block)
-    flag = {"is_error": True} if message.error is not None else {}
-    return {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content} | flag
 
 
 def encode_tool(name: str, description: str, parameters: str) -> bytes:

@@ -121,8 +121,9 @@ def encode_content(parts: Sequence[PartT], encode_block: Callable[[PartT], objec
     """Return the content of a message: one text as a string, anything else as blocks."""
     if not parts:
         return ""
-    first = parts[0]
-    return copy_text(first.text) if len(parts) == 1 and isinstance(first, Text) else [encode_block(part) for part in parts]
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return copy_text(parts[0].text)
+    return [encode_block(part) for part in parts]
 
 
 def carried(block: object | None, file: File, wire: str) -> object:

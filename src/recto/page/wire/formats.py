@@ -52,7 +52,7 @@ def encode(messages: Sequence[Message], wire: WireName = DEFAULT) -> list[Json]:
     """
     if wire == AGUI:
         return [load(agui.encode(message)) for message in messages]
-    known = WIRES.get(wire)
-    if known is None or any(slot.opens_turn for slot in known.slots.values()):
+    definition = WIRES.get(wire)
+    if definition is None or any(slot.opens_turn for slot in definition.slots.values()):
         raise CannotCarry(wire=wire, what="messages one by one; set a page with assemble")
-    return list(as_list(load(b"[" + b",".join(map(known.encode, messages)) + b"]"), "messages"))
+    return list(as_list(load(b"[" + b",".join(map(definition.encode, messages)) + b"]"), "messages"))

@@ -86,7 +86,14 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
     """Decode messages from a request body or from its `contents`. Signed state is attributed to `model`."""
     if isinstance(body, dict):
         system = body.get("systemInstruction")
-        instructions = _decode_system(system) if system is not None else ()
+        instructions = (
+            (
+                SystemMessage(text=text_field(part, "text", where))
+                for where, part in _parts(as_object(system, "systemInstruction"), "systemInstruction")
+            )
+            if system is not None
+            else ()
+        )
         return (*instructions, *decode(body.get("contents", []), model=model))
     messages: list[Message] = []
     waiting: list[ToolCall] = []
@@ -94,7 +101,8 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
         match optional_text(turn, "role", where) or "user":
             case "model":
                 messages += _decode_reply(turn, where, model)
-                waiting = list(_last_calls(messages))
+                last = messages[-1] if messages else None
+                waiting = list(last.tool_calls if isinstance(last, AssistantMessage) else ())
             case "user" | "function":
                 messages += _decode_user(turn, where, model, waiting)
             case role:
@@ -102,27 +110,17 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _decode_system(system: Json) -> Iterator[SystemMessage]:
-    for where, part in _parts(as_object(system, "systemInstruction"), "systemInstruction"):
-        yield SystemMessage(text=text_field(part, "text", where))
-
-
 def _parts(content: Object, where: str) -> Iterator[tuple[str, Object]]:
     yield from objects(content.get("parts", []), f"{where}.parts")
 
 
-def _last_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    last = messages[-1] if messages else None
-    return last.tool_calls if isinstance(last, AssistantMessage) else ()
-
-
 def _decode_reply(turn: Object, where: str, model: str | None) -> Iterator[Message]:
-    placed = list(_parts(turn, where))
-    thoughts = [text_field(part, "text", place) for place, part in placed if part.get("thought") is True]
+    placed_parts = list(_parts(turn, where))
+    thoughts = [text_field(part, "text", place) for place, part in placed_parts if part.get("thought") is True]
     if thoughts:
         yield ReasoningMessage(text="".join(thoughts))
-    said = [decode_part(part, place, model) for place, part in placed if part.get("thought") is not True]
-    yield AssistantMessage(parts=tuple(part for parts in said for part in parts))
+    part_groups = [decode_part(part, place, model) for place, part in placed_parts if part.get("thought") is not True]
+    yield AssistantMessage(parts=tuple(part for parts in part_groups for part in parts))
 
 
 def decode_part(part: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
@@ -158,41 +156,43 @@ def part_state(part: Object, model: str | None) -> Opaque:
 
 
 def _decode_user(turn: Object, where: str, model: str | None, waiting: list[ToolCall]) -> Iterator[Message]:
-    placed = list(_parts(turn, where))
-    results = [(place, part["functionResponse"]) for place, part in placed if part.get("functionResponse") is not None]
+    placed_parts = list(_parts(turn, where))
+    results = [
+        (place, part["functionResponse"]) for place, part in placed_parts if part.get("functionResponse") is not None
+    ]
     for place, result in results:
         yield _decode_result(as_object(result, f"{place}.functionResponse"), f"{place}.functionResponse", waiting)
-    rest = [(place, part) for place, part in placed if part.get("functionResponse") is None]
+    rest = [(place, part) for place, part in placed_parts if part.get("functionResponse") is None]
     if rest or not results:
         yield UserMessage(parts=tuple(one for place, part in rest for one in _decode_shown(part, place, model)))
 
 
 def _decode_result(body: Object, where: str, waiting: list[ToolCall]) -> ToolMessage:
-    name, given = text_field(body, "name", where), optional_text(body, "id", where)
-    called = next((call for call in waiting if call.id == given or (not given and call.name == name)), None)
-    if called is not None:
-        waiting.remove(called)
+    name, call_id = text_field(body, "name", where), optional_text(body, "id", where)
+    match = next((call for call in waiting if call.id == call_id or (not call_id and call.name == name)), None)
+    if match is not None:
+        waiting.remove(match)
     response = _object_in(body, "response", where)
     failed = response.get("error")
     value = response.get("output", response) if failed is None else failed
     text = value if isinstance(value, str) else dump(value).decode()
     return ToolMessage(
-        tool_call_id=given or (called.id if called else where),
+        tool_call_id=call_id or (match.id if match else where),
         parts=(Text(text=text),) if text else (),
         error=None if failed is None else "error",
     )
 
 
 def _decode_shown(part: Object, where: str, model: str | None) -> Iterator[UserPart]:
-    given = {name for name, value in part.items() if value is not None}
+    field_names = {name for name, value in part.items() if value is not None}
     signature = optional_text(part, SIGNATURE, where)
     text = optional_text(part, "text", where)
-    if text is not None and given <= {"text", SIGNATURE} and (text or not signature):
+    if text is not None and field_names <= {"text", SIGNATURE} and (text or not signature):
         yield Text(text=text)
         if signature:
             yield signature_state(signature, model)
         return
-    file = _decode_file(part) if len(given) == 1 else None
+    file = _decode_file(part) if len(field_names) == 1 else None
     yield file or part_state(part, model)
 
 
@@ -222,22 +222,22 @@ def encode(message: Message) -> bytes:
 def _encode_parts(parts: Sequence[AssistantPart]) -> bytes:
     if not parts:
         raise CannotCarry(wire=WIRE, what="a message with nothing in it")
-    shown: list[object] = []
+    encoded_parts: list[object] = []
     words: dict[str, object] | None = None
     for part in parts:
         if not (isinstance(part, Opaque) and part.place == "field"):
             words = {"text": part.text} if isinstance(part, Text) else None
-            shown.append(_encode_part(part) if words is None else words)
+            encoded_parts.append(_encode_part(part) if words is None else words)
             continue
         if words is None:
             # The signed text was blank and is not sent.
             words = {"text": ""}
-            shown.append(words)
+            encoded_parts.append(words)
         words[SIGNATURE] = _signature(part)
         words = None
-    if {"text": ""} in shown:
+    if {"text": ""} in encoded_parts:
         raise CannotCarry(wire=WIRE, what="an empty text")
-    return b",".join(map(dump, shown))
+    return b",".join(map(dump, encoded_parts))
 
 
 def _encode_part(part: AssistantPart) -> object:
@@ -245,7 +245,10 @@ def _encode_part(part: AssistantPart) -> object:
         case Text():
             return {"text": part.text}
         case ToolCall():
-            return _encode_call(part)
+            if load_object(part.arguments) is None:
+                raise CannotCarry(wire=WIRE, what=f"arguments of call {part.id} that are no JSON object")
+            body = {"functionCall": {"id": part.id, "name": part.name, "args": verbatim(part.arguments)}}
+            return body | ({SIGNATURE: _signature(part.state)} if part.state else {})
         case File():
             return carried(_file_part(part), part, WIRE)
         case Opaque(provider="gemini"):
@@ -258,13 +261,6 @@ def _signature(state: Opaque) -> object:
     if state.provider != WIRE:
         raise CannotCarry(wire=WIRE, what=f"state of {state.provider} ({state.name})")
     return verbatim(state.data)
-
-
-def _encode_call(call: ToolCall) -> object:
-    if load_object(call.arguments) is None:
-        raise CannotCarry(wire=WIRE, what=f"arguments of call {call.id} that are no JSON object")
-    body = {"functionCall": {"id": call.id, "name": call.name, "args": verbatim(call.arguments)}}
-    return body | ({SIGNATURE: _signature(call.state)} if call.state else {})
 
 
 def carries_file(part: File, role: str) -> bool:
@@ -283,8 +279,8 @@ def _file_part(part: File) -> object | None:
         case Data(base64=data) if mime and KINDS.get(mime) == part.kind:
             return {"inlineData": {"mimeType": mime, "data": data}}
         case Url(url=url) | ProviderFile(provider="gemini", handle=url):
-            _, told = TYPES.get(_ending(url), ("", "")) if mime is None else ("", mime)
-            return {"fileData": {"mimeType": told, "fileUri": url}} if KINDS.get(told) == part.kind else None
+            _, file_type = TYPES.get(_ending(url), ("", "")) if mime is None else ("", mime)
+            return {"fileData": {"mimeType": file_type, "fileUri": url}} if KINDS.get(file_type) == part.kind else None
         case _:
             return None
 
@@ -312,9 +308,9 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
 
 def version_of(model: str) -> tuple[int, int]:
     """Return the version in a model's name."""
-    found = VERSION.search(model)
-    if found:
-        return int(found[1]), int(found[2] or 0)
+    match = VERSION.search(model)
+    if match:
+        return int(match[1]), int(match[2] or 0)
     return NEWEST if model.startswith("gemini") or not model else OTHER
 
 

@@ -148,19 +148,19 @@ def encode(message: Message) -> bytes:
     """Encode one message as canonical bytes. Raise CannotCarry for unsupported content."""
     match message:
         case UserMessage():
-            return dump(_named(message.role, _encode_content(message.parts, message.role), message.name))
+            return dump(_build_message(message.role, _encode_content(message.parts, message.role), message.name))
         case AssistantMessage():
             return dump(_encode_assistant(message))
         case ToolMessage():
             content = _encode_content(message.parts, message.role)
             return dump({"role": "tool", "tool_call_id": message.tool_call_id, "content": content})
         case SystemMessage() | DeveloperMessage():
-            return dump(_named(message.role, message.text, message.name))
+            return dump(_build_message(message.role, message.text, message.name))
         case ReasoningMessage() | ActivityMessage() | UnreadMessages():
             raise CannotCarry(wire=WIRE, what=f"a message of role {message.role}")
 
 
-def _named(role: str, content: object, name: str | None) -> dict[str, object]:
+def _build_message(role: str, content: object, name: str | None) -> dict[str, object]:
     body = {"role": role, "content": content}
     return body | {"name": name} if name else body
 
@@ -221,7 +221,7 @@ def _encode_assistant(message: AssistantMessage) -> dict[str, object]:
     rest = message.parts[: len(message.parts) - len(calls)]
     fields = [part for part in rest if isinstance(part, Opaque) and part.place == "field"]
     content = tuple([part for part in rest if part not in fields]) if fields else rest
-    body = _named("assistant", _encode_content(content, "assistant") if content else None, message.name)
+    body = _build_message("assistant", _encode_content(content, "assistant") if content else None, message.name)
     for part in fields:
         if part.provider != WIRE:
             raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name})")

@@ -39,7 +39,7 @@ from recto.page.wire.base import Slot, Wire, carried, decode_content, encode_con
 from recto.page.wire.openai import WIRE as HOLDER
 
 WIRE = "openai-responses"
-THOUGHT = "reasoning"
+REASONING = "reasoning"
 # The phase of a text (commentary or final answer), which the model wants back.
 PHASE = "phase"
 # Text blocks and the field with the text.
@@ -55,7 +55,7 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
     if isinstance(body, str):
         return (UserMessage(parts=tuple(_decode_content(body, "input", model))),)
     messages: list[Message] = []
-    for is_said, items in groupby(objects(body, "input"), lambda placed: _is_said(placed[1])):
+    for is_said, items in groupby(objects(body, "input"), lambda pair: _is_said(pair[1])):
         if is_said:
             messages.append(AssistantMessage(parts=tuple(_decode_said(items, model))))
         else:
@@ -70,43 +70,37 @@ def _is_said(item: Object) -> bool:
 
 
 def _decode_said(items: Iterable[tuple[str, Object]], model: str | None) -> Iterator[AssistantPart]:
-    thought: Opaque | None = None
+    reasoning: Opaque | None = None
     for where, item in items:
         kind = text_field({"type": "message", **item}, "type", where)
         if kind == "function_call":
-            yield _decode_call(item, where, thought)
-            thought = None
+            yield ToolCall(
+                id=text_field(item, "call_id", where),
+                name=text_field(item, "name", where),
+                arguments=text_field(item, "arguments", where),
+                state=reasoning,
+            )
+            reasoning = None
             continue
-        if thought:
-            yield thought
+        if reasoning:
+            yield reasoning
         state = Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(item).decode())
-        thought = state if kind == THOUGHT else None
+        reasoning = state if kind == REASONING else None
         if kind == "message":
-            yield from _decode_words(item, where, model)
-        elif not thought:
+            phase = optional_text(item, PHASE, where)
+            if phase is not None:
+                yield Opaque(provider=WIRE, model=model, place="field", name=PHASE, data=dump(phase).decode())
+            parts = tuple(_decode_content(item.get("content"), where, model))
+            for part in parts or (Text(text=""),):
+                if not isinstance(part, Text):
+                    raise WireError(
+                        where=f"{where}.content", problem="an assistant says words; other blocks have no place"
+                    )
+                yield part
+        elif not reasoning:
             yield state
-    if thought:
-        yield thought
-
-
-def _decode_call(item: Object, where: str, thought: Opaque | None) -> ToolCall:
-    return ToolCall(
-        id=text_field(item, "call_id", where),
-        name=text_field(item, "name", where),
-        arguments=text_field(item, "arguments", where),
-        state=thought,
-    )
-
-
-def _decode_words(item: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
-    phase = optional_text(item, PHASE, where)
-    if phase is not None:
-        yield Opaque(provider=WIRE, model=model, place="field", name=PHASE, data=dump(phase).decode())
-    parts = tuple(_decode_content(item.get("content"), where, model))
-    for part in parts or (Text(text=""),):
-        if not isinstance(part, Text):
-            raise WireError(where=f"{where}.content", problem="an assistant says words; other blocks have no place")
-        yield part
+    if reasoning:
+        yield reasoning
 
 
 def _decode_heard(item: Object, where: str, model: str | None) -> Message:
