@@ -1,6 +1,6 @@
-"""The built-in demo model: deterministic, offline, honest about what it is. It calls tools and reads out what they say.
+"""The built-in demo model: offline and deterministic. It calls tools and reads out their results.
 
-Same page, same reply. It finds a few things in the user's words; what they mean is left to the tools they go to.
+It recognises a few patterns in the user's words. For an agent with the tools of a coder it replays a recorded session.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ import asyncio
 import hashlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NotRequired, TypedDict, cast
+
+import yaml
 
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json, dump, load, load_object
-from recto.models.demo.demo_coder import HINT, asks_for_repair, is_coder, repair
 from recto.models.demo.demo_page import (
     CHINESE,
     DemoCall,
@@ -20,6 +24,7 @@ from recto.models.demo.demo_page import (
     DemoReply,
     ToolAnswer,
     an_object,
+    objects_in,
     read_page,
     text_of,
 )
@@ -34,7 +39,7 @@ PIECES = re.compile("\\s*(?:[\u4e00-\u9fff]{1,2}|[^\\s\u4e00-\u9fff]+)|\\s+")
 CALCULATOR, CLOCK, READER, USE_SKILL, CORE = "calculator", "current_time", "read_files", "use_skill", "core"
 COLLECT, COMPUTES, SKY, DRAW, SAVE = "collect_birth_info", "compute_", "sky_today", "draw_tarot", "save_life_context"
 OF_SKILLS = (USE_SKILL, COLLECT, COMPUTES, SKY, DRAW, SAVE)
-# How many files are asked for at once, how much is shown of each, and of a summary's messages.
+# Limits of one read: files, and lines of each. Limits of a summary: characters of a line, and messages.
 MOST_FILES, LINES_SHOWN, LINE_SHOWN, MESSAGES_SHOWN = 20, 3, 120, 6
 USER, MOST_LINES = "user", 24
 SHORTEST_NOTE, LONGEST_NOTE = 8, 1_000
@@ -43,15 +48,15 @@ SIGNS = str.maketrans("（）＋－×＊÷／−", "()+-**//-")
 SUM = re.compile(r"(?<![\w.])[-(]*\d[\d.]*(?:\s*(?:\*\*|//|[-+*/%^])\s*[-(]*\d[\d.]*\)*)+", re.ASCII)
 MESSAGE = re.compile(r'<message role="(\w+)">\n(.*?)\n</message>', re.DOTALL)
 SO_FAR = re.compile(r"\A\S[^\n]*\n<summary>\n(.*?)\n</summary>\n", re.DOTALL)
-# A call that is written out, to see a tool at work.
-WRITTEN = re.compile(r"([\w-]{1,64})\((\{[^()]{0,2000}\})?\)")
+# A call that the user writes out to try a tool.
+CALL_TEXT = re.compile(r"([\w-]{1,64})\((\{[^()]{0,2000}\})?\)")
 TIME_WORDS = re.compile(r"\b(?:time|date)\b|几点|时间|日期", re.IGNORECASE)
 FILE_WORDS = re.compile(r"\b(?:files?|documents?|attach\w*|read)\b|文件|文档|附件|读|总结", re.IGNORECASE)
 LEAVE_WORDS = re.compile(r"换个?话题|退出|^\W*算了|^\W*(?:leave|never ?mind)\b", re.IGNORECASE)
 SKY_WORDS = re.compile(r"水逆|逆行|\bretrograde\b", re.IGNORECASE)
 DRAW_WORDS = re.compile(r"(?<!不)抽|\bdraw\b", re.IGNORECASE)
 BIRTH_WORDS = re.compile(r"出生|生[日辰于在]|\bbirth\w*|\bborn\b", re.IGNORECASE)
-# Nobody in need is to be met with a demonstration.
+# A user in distress gets help instead of a demonstration.
 IN_NEED = re.compile(r"不想活|想死|轻生|自[杀残伤]|\b(?:suicid\w*|(?:kill|hurt) myself|want to die)\b", re.IGNORECASE)
 DATE = re.compile(
     r"(?:农历|公历)?(?<!\d)[\d〇零一二三四五六七八九]{4}\s*[-/.年]\s*闰?[\d正冬腊一二三四五六七八九十]{1,2}\s*[-/.月]"
@@ -68,15 +73,29 @@ BIRTH = {
     ),
     "gender": re.compile(r"[男女]|\b(?:fe)?male\b"),
 }
-# In a system prompt: the skill's name, and the lines of what is known of the user.
+# In a system prompt: the name of the active skill, and the stored data of the user.
 ACTIVE = re.compile(r"(?:当前技能是|You are in the skill) ([\w-]+)")
 KNOWN_BIRTH, KNOWN_NOTES = re.compile("^- date: ", re.MULTILINE), re.compile("^- notes: ", re.MULTILINE)
-# In the description of `use_skill`: a line for each skill, with the words that ask for it.
+# In the description of `use_skill`: one line for each skill, with its triggers.
 SKILL_LINE = re.compile(r"^- ([\w-]+): .*?\| (?:触发词：|triggers: )([^|\n]*)", re.MULTILINE)
+
+# The recorded session: its words, the file that it creates, and the start of the result of a rejected call.
+SESSION_WORDS = re.compile(
+    r"\b(?:fix\w*|bugs?|debug\w*|repair\w*|broken|fail\w*)\b|修|测试|报错|出错|故障", re.IGNORECASE
+)
+SESSION_FILE, NOT_CALLED = "recto-demo/shop.py", " was not called: "
+SESSION_HINT = {
+    "en": ' Say "fix the failing tests", and I replay a recorded coding session.',
+    "zh": "说“修复失败的测试”，我就重放一段录制好的编程会话。",
+}
+SESSION_END = {
+    "en": "I stop here: {tool} did not answer as in the recording that I replay.\n\n{result}",
+    "zh": "到此为止：{tool} 的结果与我重放的录制会话不同。\n\n{result}",
+}
 
 ABOUT = {
     "en": "I am Recto's demo model: no real model is set, so I only know a few tricks with the tools I have ({tools}). "
-    'A call that you write out, as in calculator({{"expression": "2 + 2"}}), I make. '
+    'I make a call that you write out, such as calculator({{"expression": "2 + 2"}}). '
     'You said: "{words}". For a real model set RECTO_MODEL=openai:NAME with OPENAI_API_KEY, '
     "or RECTO_MODEL=compatible:NAME with RECTO_MODEL_URL, and start again.",
     "zh": "我是 Recto 的演示模型：还没有设置真正的模型，所以我只会用现有的工具做几件小事（{tools}）。"
@@ -95,7 +114,7 @@ FILES = {
 }
 BEGINS = {"en": "{name} begins:", "zh": "{name} 的开头："}
 READS_OUT = {
-    "en": "I am the demo model, so I only read out what is there and say nothing of what it means:",
+    "en": "I am the demo model, so I read out the results without interpreting them:",
     "zh": "我是演示模型，只照着结果念，不作解读：",
 }
 ASK = {
@@ -112,7 +131,7 @@ CARE = {
     "en": "I am only a demo, but this matters. Please do not stay alone: reach somebody you trust or a crisis line.",
     "zh": "我只是演示模型，但这件事很要紧。请不要一个人待着，马上联系信任的人；心理援助热线 12356，紧急时 120 或 110。",
 }
-# What is read out of a tool's answer, in this order; and what stands for a table that has any of it.
+# Fields to read out of a tool's answer, in this order; and the fields that summarise a nested object.
 FACTS = {
     "pillars": {"en": "Pillars: ", "zh": "四柱："},
     "day_master": {"en": "Day master: ", "zh": "日主："},
@@ -125,11 +144,20 @@ FACTS = {
     "cards": {"en": "Cards: ", "zh": "牌："},
     "notes": {"en": "Notes: ", "zh": "备注："},
 }
-NAMED = ("position", "card", "orientation", "pillar", "verdict", "from", "to")
+LABEL_FIELDS = ("position", "card", "orientation", "pillar", "verdict", "from", "to")
+
+
+class RecordedReply(TypedDict):
+    """One reply of the recorded session. The last one has no tool."""
+
+    text: Mapping[Locale, str]
+    tool: NotRequired[str]
+    arguments: NotRequired[Mapping[str, Json]]
+    exit_code: NotRequired[int]
 
 
 class DemoModel:
-    """Calls the tools it is offered, those of skills too. `pause` is slept between words."""
+    """Model that calls the offered tools. `pause` is the delay between words, in seconds."""
 
     def __init__(self, *, pause: float = 0.0) -> None:
         self.name = NAME
@@ -139,114 +167,148 @@ class DemoModel:
         self._pause = pause
 
     def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:  # noqa: ARG002 - a Model has it
-        """The same whatever is asked for: a demo has neither temperature nor effort."""
+        """Return the same options for every request: the demo has no temperature or effort."""
         return self.options
 
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
-        """The reply to the page, word by word."""
+        """Yield the reply to the page, word by word."""
         reply = reply_to(body)
-        for delta in _deltas(reply, body):
+        # Derived from the page: call ids differ within a conversation, and the same page gives the same ids.
+        digest = hashlib.sha256(body).hexdigest()[:12]
+        deltas: list[Delta] = [TextDelta(text=piece) for piece in PIECES.findall(reply.text)]
+        for index, (name, arguments) in enumerate(reply.calls):
+            deltas.append(CallStarted(index=index, id=f"call_{digest}_{index}", name=name))
+            deltas.append(CallDelta(index=index, arguments=dump(arguments).decode()))
+        for delta in deltas:
             yield delta
             await asyncio.sleep(self._pause)
-        # A rough count, in characters: the demo model has no tokens of its own.
-        written = len(reply.text) + sum(len(dump(arguments)) for _, arguments in reply.calls)
+        # A rough estimate from characters: the demo model has no tokenizer.
+        size = len(reply.text) + sum(len(dump(arguments)) for _, arguments in reply.calls)
         page = len(body.decode("utf-8", "replace"))
-        usage = Usage(input=page // CHARACTERS_PER_TOKEN + 1, output=written // CHARACTERS_PER_TOKEN + 1)
+        usage = Usage(input=page // CHARACTERS_PER_TOKEN + 1, output=size // CHARACTERS_PER_TOKEN + 1)
         yield ReplyEnd(finish="tool_calls" if reply.calls else "stop", usage=usage)
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
-
-
-def _deltas(reply: DemoReply, body: bytes) -> Iterator[Delta]:
-    yield from (TextDelta(text=piece) for piece in PIECES.findall(reply.text))
-    # By the page, so that the calls of one conversation never share an id and the same page gives the same ones.
-    page = hashlib.sha256(body).hexdigest()[:12]
-    for index, (name, arguments) in enumerate(reply.calls):
-        yield CallStarted(index=index, id=f"call_{page}_{index}", name=name)
-        yield CallDelta(index=index, arguments=dump(arguments).decode())
+        """Do nothing: the demo holds no resources."""
 
 
 def reply_to(body: bytes) -> DemoReply:
-    """The reply to a page in OpenAI form."""
+    """Return the reply to a page in OpenAI form."""
     page = read_page(load_object(body) or {})
     if any(instructions in page.system for instructions in INSTRUCTIONS.values()):
         return DemoReply(text=_summary(page.words))
     if IN_NEED.search(page.words):
         return DemoReply(text=CARE[page.language])
-    if asks_for_repair(page):
-        return repair(page)
+    if SESSION_WORDS.search(page.words) and _has_session_tools(page):
+        return _session_reply(page)
     calls = _calls(page)
     return DemoReply(calls=calls) if calls else DemoReply(text=_answer(page))
 
 
+@cache
+def _sessions() -> Mapping[str, Sequence[RecordedReply]]:
+    text = (files("recto.models.demo") / "coder_session.yaml").read_text(encoding="utf-8")
+    return cast("Mapping[str, Sequence[RecordedReply]]", yaml.safe_load(text))
+
+
+def _has_session_tools(page: DemoPage) -> bool:
+    return all(reply["tool"] in page.tools for reply in _sessions()["new"] if "tool" in reply)
+
+
+def _session_reply(page: DemoPage) -> DemoReply:
+    """Return the recorded reply that follows the calls of this turn, or stop if the last call went differently."""
+    answers = page.answers
+    session = _sessions()["again" if answers and SESSION_FILE in answers[0].text else "new"]
+    if answers:
+        last, recorded = answers[-1], session[min(len(answers), len(session)) - 1]
+        exit_code = (last.data or {}).get("exitCode")
+        is_failed = last.text.startswith("Error") or NOT_CALLED in last.text
+        if is_failed or exit_code != recorded.get("exit_code", exit_code):
+            return DemoReply(text=SESSION_END[page.language].format(tool=last.name, result=last.text))
+    reply = session[min(len(answers), len(session) - 1)]
+    calls = [(reply["tool"], reply.get("arguments", {}))] if "tool" in reply else []
+    return DemoReply(text=reply["text"][page.language], calls=calls)
+
+
 def _calls(page: DemoPage) -> Sequence[DemoCall]:
-    """Sums, the time and files at once; what a skill asks for one by one, until all is done or something failed."""
-    tricks = [] if page.answers else list(_tricks(page))
-    if tricks or not all(_is_of_skill(one) and one.data is not None for one in page.answers):
-        return tricks
-    done = {one.name for one in page.answers}
-    return [call for call in (*_choice(page), *_due(page)) if call[0] in page.tools and call[0] not in done][:1]
+    """Return direct calls all at once; calls of a skill one by one, until all are done or one failed."""
+    calls = [] if page.answers else list(_direct_calls(page))
+    if calls or any(_is_final(answer) for answer in page.answers):
+        return calls
+    done = {answer.name for answer in page.answers}
+    skill_calls = (*_choose_skill(page), *_skill_calls(page))
+    return [call for call in skill_calls if call[0] in page.tools and call[0] not in done][:1]
 
 
-def _tricks(page: DemoPage) -> Iterator[DemoCall]:
+def _direct_calls(page: DemoPage) -> Iterator[DemoCall]:
+    """Yield the calls that the user wrote out, or else those for sums, the time and files."""
     words = page.words
-    written = [(found[1], load_object(found[2] or "{}")) for found in WRITTEN.finditer(words) if found[1] in page.tools]
-    if written:
-        yield from [(name, arguments) for name, arguments in written if arguments is not None]
+    calls = [(match[1], load_object(match[2] or "{}")) for match in CALL_TEXT.finditer(words) if match[1] in page.tools]
+    if calls:
+        yield from [(name, arguments) for name, arguments in calls if arguments is not None]
         return
     expression = SUM.search(DATE.sub(" ", words).translate(SIGNS))
     if expression and CALCULATOR in page.tools:
         yield CALCULATOR, {"expression": expression[0].replace("^", "**")}
     if TIME_WORDS.search(words) and not BIRTH_WORDS.search(words) and CLOCK in page.tools:
         yield CLOCK, {}
-    is_asked = bool(FILE_WORDS.search(words))
-    # Of this turn; where the words are about files and there are none with them, of the last that had some.
-    documents = next(filter(None, page.documents if is_asked else page.documents[:1]), dict[str, str]())
-    if documents and READER in page.tools and (is_asked or not expression):
+    is_about_files = bool(FILE_WORDS.search(words))
+    # Documents of this turn, or of the newest turn that has some if the words mention files.
+    documents = next(filter(None, page.documents if is_about_files else page.documents[:1]), dict[str, str]())
+    if documents and READER in page.tools and (is_about_files or not expression):
         yield READER, {"ids": list(documents)[:MOST_FILES]}
 
 
-def _choice(page: DemoPage) -> Iterator[DemoCall]:
-    """The skill that most of the words ask for, or the way out of the one that is active."""
+def _choose_skill(page: DemoPage) -> Iterator[DemoCall]:
+    """Yield a call that activates the skill with the most triggers in the words, or leaves the active one."""
     if DRAW in page.tools and DRAW_WORDS.search(page.words):
         return
-    listed = dict(SKILL_LINE.findall(text_of(page.tools.get(USE_SKILL, {}).get("description"))))
-    words = {name: {name, *re.split("[、,]", listed.get(name, ""))} for name in _skills(page) if name != CORE}
-    points = {name: sum(_has_word(page.words, one.strip()) for one in asking) for name, asking in words.items()}
+    triggers = dict(SKILL_LINE.findall(text_of(page.tools.get(USE_SKILL, {}).get("description"))))
+    points = {
+        name: sum(_has_word(page.words, word.strip()) for word in {name, *re.split("[、,]", triggers.get(name, ""))})
+        for name in _skills(page)
+        if name != CORE
+    }
     best = max(points, key=lambda name: points[name], default="")
-    if points.get(best, 0) > points.get(_active(page), 0):
+    if points.get(best, 0) > points.get(_active_skill(page), 0):
         yield USE_SKILL, {"skill": best}
     elif CORE in _skills(page) and LEAVE_WORDS.search(page.words):
         yield USE_SKILL, {"skill": CORE}
 
 
-def _due(page: DemoPage) -> Iterator[DemoCall]:
-    """Look, collect, compute, draw, save: what the words and the skill ask for."""
-    words, is_chosen = page.words, USE_SKILL in {one.name for one in page.answers}
+def _has_word(words: str, word: str) -> bool:
+    """Find a whole word; Chinese words have no boundaries."""
+    plain = re.escape(word)
+    return bool(word) and bool(re.search(rf"\b{plain}\b" if word.isascii() else plain, words, re.IGNORECASE))
+
+
+def _skill_calls(page: DemoPage) -> Iterator[DemoCall]:
+    """Yield the calls that the words and the skill require: collect, compute, draw and save."""
+    words = page.words
     if SKY in page.tools and SKY_WORDS.search(words):
         yield SKY, {}
         return
     birth = _birth(words)
-    # A date alone may be any day, once the birth is known.
+    # Once the birth is known, a date alone may be any day.
     if birth and (not _knows_birth(page) or "gender" in birth or BIRTH_WORDS.search(words)):
         yield COLLECT, birth
     elif "need_info" in page.statuses(USE_SKILL):
         yield COLLECT, {}
     if _knows_birth(page):
         yield from ((name, {}) for name in page.tools if name.startswith(COMPUTES))
-    if is_chosen or DRAW_WORDS.search(words):
+    if USE_SKILL in {answer.name for answer in page.answers} or DRAW_WORDS.search(words):
         yield DRAW, {}
     if len(words) >= SHORTEST_NOTE and not words.endswith(("?", "？")) and not KNOWN_NOTES.search(page.system):
         yield SAVE, {"notes": words[:LONGEST_NOTE]}
 
 
 def _birth(words: str) -> Mapping[str, Json]:
-    """What is said of a birth, as it is said; nothing where there is no date."""
-    date = DATE.search(words)
+    """Return the data of a birth in the user's words; empty without a date."""
+    if not DATE.search(words):
+        return {}
     rest = DATE.sub("，", words)
-    found = {name: pattern.search(words if name == "date" else rest) for name, pattern in BIRTH.items()}
-    return {name: one[one.re.groups] for name, one in found.items() if one} if date else {}
+    matches = {name: pattern.search(words if name == "date" else rest) for name, pattern in BIRTH.items()}
+    return {name: match[match.re.groups] for name, match in matches.items() if match}
 
 
 def _knows_birth(page: DemoPage) -> bool:
@@ -254,43 +316,38 @@ def _knows_birth(page: DemoPage) -> bool:
 
 
 def _skills(page: DemoPage) -> Sequence[str]:
-    """The skills that may be taken up."""
+    """Return the skills that `use_skill` offers."""
     schema = an_object(an_object(page.tools.get(USE_SKILL, {}).get("parameters")).get("properties"))
     values = an_object(schema.get("skill")).get("enum")
-    return [one for one in values if isinstance(one, str)] if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
 
 
-def _active(page: DemoPage) -> str:
-    found = ACTIVE.search(page.system)
-    return found[1] if found else ""
+def _active_skill(page: DemoPage) -> str:
+    match = ACTIVE.search(page.system)
+    return match[1] if match else ""
 
 
-def _has_word(words: str, word: str) -> bool:
-    """Within other characters in Chinese, by itself in other languages."""
-    plain = re.escape(word)
-    return bool(word) and bool(re.search(rf"\b{plain}\b" if word.isascii() else plain, words, re.IGNORECASE))
-
-
-def _is_of_skill(answer: ToolAnswer) -> bool:
-    return answer.name.startswith(OF_SKILLS)
+def _is_final(answer: ToolAnswer) -> bool:
+    """Return True for an answer to read out at once: of a direct call, or of a failed call of a skill."""
+    return not answer.name.startswith(OF_SKILLS) or answer.data is None
 
 
 def _answer(page: DemoPage) -> str:
     language = page.language
-    texts = [_tool_text(one, language) for one in page.answers if not _is_of_skill(one) or one.data is None]
+    texts = [_tool_text(answer, language) for answer in page.answers if _is_final(answer)]
     if texts:
         return ("" if language == "zh" else " ").join(texts)
     if CORE in _skills(page):
         return _skill_text(page)
     about = ABOUT[language].format(words=_short(page.words), tools=BETWEEN[language].join(page.tools))
-    return about + (HINT[language] if is_coder(page) else "")
+    return about + (SESSION_HINT[language] if _has_session_tools(page) else "")
 
 
 def _tool_text(answer: ToolAnswer, language: Locale) -> str:
     name, result = answer.name, answer.text
-    if name == READER and (files := _file_text(result, language)):
-        return files
-    # What begins otherwise is why they could not.
+    if name == READER and (text := _file_text(result, language)):
+        return text
+    # Any other beginning is an error.
     is_good = result[:1].isdigit() or result.startswith("-")
     if name == CALCULATOR and is_good:
         return SUM_ANSWER[language].format(expression=text_of(answer.arguments.get("expression")), result=result)
@@ -300,60 +357,58 @@ def _tool_text(answer: ToolAnswer, language: Locale) -> str:
 
 
 def _file_text(result: str, language: Locale) -> str:
-    """How each file begins; nothing where the answer is no list of files."""
+    """Return the first lines of each file; empty if the answer is no list of files."""
     try:
         rows = load(result)
     except ValueError:
         return ""
-    files = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    texts = [FILES[language]] if files else []
-    for file in files:
-        lines = [line for line in text_of(file.get("content")).splitlines() if line.strip()][:LINES_SHOWN]
-        title = BEGINS[language].format(name=text_of(file.get("name")) or text_of(file.get("id")))
+    texts = [FILES[language]]
+    for row in objects_in(rows):
+        lines = [line for line in text_of(row.get("content")).splitlines() if line.strip()][:LINES_SHOWN]
+        title = BEGINS[language].format(name=text_of(row.get("name")) or text_of(row.get("id")))
         texts.append("\n".join((title, *map(_short, lines))))
-    return "\n\n".join(texts)
+    return "\n\n".join(texts) if len(texts) > 1 else ""
 
 
 def _skill_text(page: DemoPage) -> str:
-    """What there is to say in a skill, once there is nothing left to call."""
+    """Return the results of a skill's tools, or what the skill needs next."""
     language = page.language
-    facts = [line for one in page.answers for line in _facts(one.data or {}, language)]
+    facts = list[str]()
+    for answer in page.answers:
+        fields = {**(answer.data or {}), **an_object((answer.data or {}).get("life_context"))}
+        texts = ((label[language], _text(fields.get(name), language)) for name, label in FACTS.items())
+        facts += [_short(f"{label}{text}") for label, text in texts if text]
     if facts:
         return "\n- ".join((READS_OUT[language], *facts))
     if COLLECT in page.tools and not _knows_birth(page):
         return ASK[language]
-    return ENTERED[language].format(skill=_active(page))
-
-
-def _facts(answer: Mapping[str, Json], language: Locale) -> Iterator[str]:
-    known = {**answer, **an_object(answer.get("life_context"))}
-    texts = ((label[language], _text(known.get(name), language)) for name, label in FACTS.items())
-    yield from (_short(f"{label}{text}") for label, text in texts if text)
+    return ENTERED[language].format(skill=_active_skill(page))
 
 
 def _text(value: Json, language: Locale) -> str:
+    """Return the texts and numbers of a value on one line."""
     if value is None or isinstance(value, bool | str | int | float):
         return "" if value is None or isinstance(value, bool) else str(value)
     if isinstance(value, Mapping):
-        named = [text_of(value[name]) for name in NAMED if name in value]
-        return " ".join(named) if named else _text(list(value.values()), language)
-    return BETWEEN[language].join(filter(None, (_text(one, language) for one in value)))
+        labels = [text_of(value[name]) for name in LABEL_FIELDS if name in value]
+        return " ".join(labels) if labels else _text(list(value.values()), language)
+    return BETWEEN[language].join(filter(None, (_text(item, language) for item in value)))
 
 
 def _summary(words: str) -> str:
-    """What was known, what the user said, and the newest of the rest: its first lines tell who, its last what is open.
+    """Return an extract, in the user's language: the last summary, the user's messages and the newest of the others.
 
-    In the language of the user, whatever that of the request is.
+    The first lines tell who the user is, the last ones which task is open.
     """
     messages: list[tuple[str, str]] = MESSAGE.findall(words)
-    users = [text for role, text in messages if role == USER]
-    others = set(messages[-MESSAGES_SHOWN:])
-    said = [f"- {one[0]}: {_short(one[1])}" for one in messages if one[0] == USER or one in others]
-    known = [line for text in SO_FAR.findall(words) for line in text.splitlines() if line.startswith("- ")]
-    lines = list(dict.fromkeys((*known, *said)))
-    shown = lines if len(lines) <= MOST_LINES else (*lines[: MOST_LINES // 2], *lines[-MOST_LINES // 2 :])
-    language = "zh" if any(map(CHINESE.search, users or (words,))) else "en"
-    return "\n".join((SUMMARY[language], *shown))
+    newest = messages[-MESSAGES_SHOWN:]
+    turns = [f"- {role}: {_short(text)}" for role, text in messages if role == USER or (role, text) in newest]
+    summary_lines = [line for text in SO_FAR.findall(words) for line in text.splitlines() if line.startswith("- ")]
+    lines = list(dict.fromkeys((*summary_lines, *turns)))
+    excerpt = lines if len(lines) <= MOST_LINES else (*lines[: MOST_LINES // 2], *lines[-MOST_LINES // 2 :])
+    user_texts = [text for role, text in messages if role == USER]
+    language = "zh" if any(map(CHINESE.search, user_texts or (words,))) else "en"
+    return "\n".join((SUMMARY[language], *excerpt))
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The page as the demo model reads it: what was said, which tools there are, what they answered; and its replies."""
+"""Page of a request as the demo model reads it, and the model's replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHINESE = re.compile("[\u4e00-\u9fff]")
 
 @dataclass(frozen=True, kw_only=True)
 class DemoReply:
-    """What the demo model says: words, or calls, or both."""
+    """Reply of the demo model: text, calls, or both."""
 
     text: str = ""
     calls: Sequence[DemoCall] = ()
@@ -28,7 +28,7 @@ class DemoReply:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolAnswer:
-    """A call of this turn that was answered. `data` is None where the answer is none, as of a tool that failed."""
+    """Answered call of this turn. `data` is None if the answer is no JSON object, such as an error."""
 
     name: str
     arguments: Mapping[str, Json]
@@ -38,48 +38,47 @@ class ToolAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPage:
-    """A page. What users said, and their documents (names by id), are newest first; answers are those of this turn."""
+    """Page of a request. Texts and documents (names by id) of users are newest first; answers are of this turn."""
 
     system: str
-    said: tuple[str, ...]
+    user_texts: tuple[str, ...]
     documents: tuple[Mapping[str, str], ...]
     tools: Mapping[str, Mapping[str, Json]]
     answers: tuple[ToolAnswer, ...]
 
     @property
     def words(self) -> str:
-        return self.said[0] if self.said else ""
+        return self.user_texts[0] if self.user_texts else ""
 
     @property
     def language(self) -> Locale:
-        """That of the user's words, and of the names of files that came with them."""
-        return (
-            "zh" if any(map(CHINESE.search, (self.words, *(self.documents[0].values() if self.said else ())))) else "en"
-        )
+        """The language of the user's words and of the names of their files."""
+        names = self.documents[0].values() if self.documents else ()
+        return "zh" if any(map(CHINESE.search, (self.words, *names))) else "en"
 
     def statuses(self, tool: str) -> Sequence[str]:
-        """What a tool has answered in this turn: `saved`, `need_info`."""
+        """Return the statuses in a tool's answers of this turn: `saved`, `need_info`."""
         return [text_of((one.data or {}).get("status")) for one in self.answers if one.name == tool]
 
 
 def read_page(page: Mapping[str, Json]) -> DemoPage:
-    """A page in OpenAI form."""
-    messages = list(_objects(page.get("messages")))
-    asked = max((place for place, one in enumerate(messages) if one.get("role") == "user"), default=-1)
+    """Read a page in OpenAI form."""
+    messages = list(objects_in(page.get("messages")))
+    last_user = max((place for place, one in enumerate(messages) if one.get("role") == "user"), default=-1)
     users = [text_of(one.get("content")) for one in reversed(messages) if one.get("role") == "user"]
-    reminders = [found[0] if (found := REMINDERS.match(user)) else "" for user in users]
-    tools = [an_object(tool.get("function")) for tool in _objects(page.get("tools"))]
+    reminders = [match[0] if (match := REMINDERS.match(user)) else "" for user in users]
+    tools = [an_object(tool.get("function")) for tool in objects_in(page.get("tools"))]
     return DemoPage(
         system="\n".join(text_of(one.get("content")) for one in messages if one.get("role") in ("system", "developer")),
-        said=tuple(REMINDERS.sub("", user).strip() for user in users),
+        user_texts=tuple(REMINDERS.sub("", user).strip() for user in users),
         documents=tuple({unescape(id): unescape(name) for id, name in DOCUMENT.findall(one)} for one in reminders),
         tools={text_of(tool.get("name")): tool for tool in tools},
-        answers=tuple(_answers(messages[asked + 1 :])),
+        answers=tuple(_answers(messages[last_user + 1 :])),
     )
 
 
 def _answers(messages: Sequence[Mapping[str, Json]]) -> Iterator[ToolAnswer]:
-    calls = {text_of(call.get("id")): call for message in messages for call in _objects(message.get("tool_calls"))}
+    calls = {text_of(call.get("id")): call for message in messages for call in objects_in(message.get("tool_calls"))}
     for message in messages:
         if message.get("role") == "tool":
             call = an_object(calls.get(text_of(message.get("tool_call_id")), {}).get("function"))
@@ -90,17 +89,18 @@ def _answers(messages: Sequence[Mapping[str, Json]]) -> Iterator[ToolAnswer]:
 
 
 def an_object(value: Json) -> Mapping[str, Json]:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def text_of(content: Json) -> str:
-    """A text as a string or as blocks."""
+    """Return a text given as a string or as blocks."""
     if isinstance(content, str):
         return content
-    return "\n".join(text for block in _objects(content) if isinstance(text := block.get("text"), str))
+    return "\n".join(text for block in objects_in(content) if isinstance(text := block.get("text"), str))
 
 
-def _objects(value: Json) -> Iterator[Mapping[str, Json]]:
+def objects_in(value: Json) -> Iterator[Mapping[str, Json]]:
+    """Yield the objects of a list; nothing for any other value."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         yield from (item for item in value if isinstance(item, Mapping))
