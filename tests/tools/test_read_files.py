@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recto.conversation.document import Element
 from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown
-from recto.tools.documents.document_parts import WantedPart
-from recto.tools.documents.read_files import DocumentRequest, file_read, numbered, read_files, show_documents
+from recto.tools.documents.document_parts import PartRequest
+from recto.tools.documents.read_files import DocumentRequest, file_read, number_documents, read_files, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, NAME_SHOWN, Unread, read_each
 from recto.tools.function import make_tool
 from recto.tools.ports import Document, Progress, discard_progress
@@ -210,8 +210,8 @@ OLD = (
 
 
 def test_F6_numbers_count_the_current_files_first_then_history_each_name_once():
-    assert [one.id for one in numbered(OLD)] == ["n0", "n1", "o2", "m0"]
-    assert list(numbered(())) == []
+    assert [one.id for one in number_documents(OLD)] == ["n0", "n1", "o2", "m0"]
+    assert list(number_documents(())) == []
 
 
 def test_F6_documents_are_read_by_number_from_one():
@@ -240,7 +240,7 @@ def test_F6_a_long_text_tells_how_to_go_on_with_the_tool_there_is_now():
 # Progress
 
 
-async def told_of(files: AtHand, wanted: WantedPart, report_seconds: float) -> tuple[str, Sequence[Progress]]:
+async def told_of(files: AtHand, wanted: PartRequest, report_seconds: float) -> tuple[str, Sequence[Progress]]:
     """The answer about one document, and the progress reported until then: nothing is reported after it."""
     told: list[Progress] = []
     given = replace(context(), files=files, report=told.append)
@@ -252,9 +252,9 @@ async def told_of(files: AtHand, wanted: WantedPart, report_seconds: float) -> t
 
 
 async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
-    assert (await told_of(at_hand(a=in_pages("one", "two")), WantedPart(), 3_600))[1] == []
+    assert (await told_of(at_hand(a=in_pages("one", "two")), PartRequest(), 3_600))[1] == []
     deck = in_pages(*["x" * 100] * 9, unit="slide")
-    _, told = await told_of(at_hand(a=deck), WantedPart(limit=500), 0)
+    _, told = await told_of(at_hand(a=deck), PartRequest(limit=500), 0)
     assert {(one.label, one.total, one.unit) for one in told} == {("a.txt", 9, "slides")}
     pages = [one.done for one in told]
     assert pages == sorted(pages)
@@ -265,7 +265,7 @@ async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
 
 async def test_F5_a_text_without_pages_is_told_by_characters_and_nobody_knows_of_how_many():
     growing = Growing(given=[Element(kind="text", text="x" * 100) for _ in range(5)])
-    _, told = await told_of(at_hand(a=growing), WantedPart(), 0)
+    _, told = await told_of(at_hand(a=growing), PartRequest(), 0)
     assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
     assert len({one.done for one in told}) > 2
 
@@ -278,7 +278,7 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
             await settle(3)
             return await super().document(file)
 
-    content, told = await told_of(Late(turns=[[a_file("a")]], holds={"a": growing}), WantedPart(), 0)
+    content, told = await told_of(Late(turns=[[a_file("a")]], holds={"a": growing}), PartRequest(), 0)
     assert "it is gone" in content
     assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
     assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")

@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 
 from recto.config.run_settings import SnapshotSettings
 from recto.errors import Conflict, TooLarge
-from recto.tools.workspace.restore_files import RestoredFiles, Restoring, copy_folder, restore
-from recto.tools.workspace.snapshots import FileState, FolderState, KeptTurn, Snapshots, difference
+from recto.tools.workspace.restore_files import RestorePlan, RestoreResult, copy_folder, restore
+from recto.tools.workspace.snapshots import FileState, FolderState, Snapshots, SnapshotTurn, difference
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.commands.test_git_guards import git
 
 OLD, NEW = (FileState(0o644, (3, number, number, 1), digest=str(number)) for number in (1, 2))
 UNKEPT = FileState(0o644, (9, 9, 9, 9))
-TURN = KeptTurn(message="m1", admitted=datetime(2026, 3, 1, tzinfo=UTC))
+TURN = SnapshotTurn(message="m1", admission_time=datetime(2026, 3, 1, tzinfo=UTC))
 LINK = FileState(0, (0, 0, 0, 0), target="a")
 # What a tree is: bytes of a file with its mode, where a link leads, or the mode of a folder.
 Tree = Mapping[str, tuple[bytes, int] | str | int]
@@ -67,19 +67,21 @@ def after_turn(
     """A workspace with these files, and what was kept of it."""
     snapshots, workspace = kept(place, settings)
     write(workspace.folder, files)
-    return snapshots, workspace, snapshots.keep_turn(workspace, "t", TURN)
+    return snapshots, workspace, snapshots.save_turn(workspace, "t", TURN)
 
 
-def turns_of(count: int) -> list[KeptTurn]:
-    return [KeptTurn(message=f"m{n}", admitted=TURN.admitted + timedelta(minutes=n)) for n in range(count)]
+def turns_of(count: int) -> list[SnapshotTurn]:
+    return [
+        SnapshotTurn(message=f"m{n}", admission_time=TURN.admission_time + timedelta(minutes=n)) for n in range(count)
+    ]
 
 
 def put_back(
     snapshots: Snapshots, workspace: Workspace, before: FolderState, paths: list[str] | None = None
-) -> RestoredFiles:
-    _, now = snapshots.keep_undo(workspace, "t", before)
+) -> RestoreResult:
+    _, now = snapshots.save_undo(workspace, "t", before)
     content = partial(snapshots.content, "t")
-    return restore(workspace, Restoring(before=before, now=now, content=content, paths=paths))
+    return restore(workspace, RestorePlan(before=before, now=now, content=content, paths=paths))
 
 
 @pytest.mark.parametrize(
@@ -132,16 +134,16 @@ def test_R12_whatever_was_changed_is_put_back_and_can_be_undone(
         build(workspace.folder, first)
         (workspace.folder / ".gitignore").write_text("*.log\n")
         then = tree_of(workspace.folder)
-        before = snapshots.keep_turn(workspace, "t", TURN)
+        before = snapshots.save_turn(workspace, "t", TURN)
         for name in gone:
             subprocess.run(["rm", "-rf", str(workspace.folder / name)], check=True)
         build(workspace.folder, second)
         changed = tree_of(workspace.folder)
-        undo, now = snapshots.keep_undo(workspace, "t")
+        undo, now = snapshots.save_undo(workspace, "t")
         done = put_back(snapshots, workspace, before)
         logs = {path for path in {*then, *changed} if "c.log" in path}
         if not logs:
-            assert (done.left, tree_of(workspace.folder), snapshots.of_undo("t", undo)) == ((), then, now)
+            assert (done.failed_paths, tree_of(workspace.folder), snapshots.of_undo("t", undo)) == ((), then, now)
             put_back(snapshots, workspace, now)
             assert tree_of(workspace.folder) == changed
         there = tree_of(workspace.folder)
@@ -157,7 +159,7 @@ def test_R12_what_became_ignored_or_was_is_not_touched(tmp_path: Path):
     # It was ignored, so it was not kept; and it is ignored, so nothing of it could be had again.
     assert (workspace.folder / "a.log").read_bytes() == b"still mine"
     assert (workspace.folder / "b.txt").read_bytes() == b"two"
-    assert done == RestoredFiles(restored=(".gitignore",), left=("a.log", "b.txt"))
+    assert done == RestoreResult(restored=(".gitignore",), failed_paths=("a.log", "b.txt"))
 
 
 def test_R12_what_was_ignored_then_is_not_removed_by_its_path_either(tmp_path: Path):
@@ -165,7 +167,7 @@ def test_R12_what_was_ignored_then_is_not_removed_by_its_path_either(tmp_path: P
     snapshots, workspace, before = after_turn(tmp_path, files)
     write(workspace.folder, {".gitignore": b"", "a/.gitignore": b"", "a/new.txt": b"new"})
     done = put_back(snapshots, workspace, before, ["a/mine.env", "a/keys/mine", "a/new.txt"])
-    assert done == RestoredFiles(restored=("a/new.txt",), left=("a/keys/mine", "a/mine.env"))
+    assert done == RestoreResult(restored=("a/new.txt",), failed_paths=("a/keys/mine", "a/mine.env"))
     assert (workspace.folder / "a/mine.env").exists()
 
 
@@ -175,7 +177,7 @@ def test_R12_where_the_rules_of_then_cannot_be_read_nothing_new_under_them_is_re
         path.unlink()
     write(workspace.folder, {"a/.gitignore": b"", "b.txt": b"new"})
     done = put_back(snapshots, workspace, before)
-    assert done == RestoredFiles(restored=("b.txt",), left=("a/.gitignore", "a/mine.env"))
+    assert done == RestoreResult(restored=("b.txt",), failed_paths=("a/.gitignore", "a/mine.env"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"no zlib", zlib.compress(b"something else")])
@@ -184,25 +186,25 @@ def test_R12_a_content_that_is_damaged_is_left_and_the_others_are_put_back(tmp_p
     write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
     digest = before.files["a.txt"].digest
     next(path for path in stored(tmp_path) if path.name == digest).write_bytes(damage)
-    assert put_back(snapshots, workspace, before) == RestoredFiles(restored=("b.txt",), left=("a.txt",))
+    assert put_back(snapshots, workspace, before) == RestoreResult(restored=("b.txt",), failed_paths=("a.txt",))
     # It is stored again once it is there again.
     write(workspace.folder, {"a.txt": b"one"})
-    snapshots.keep_undo(workspace, "t")
+    snapshots.save_undo(workspace, "t")
     assert digest and snapshots.content("t", digest) == b"one"
 
 
 def test_R12_whatever_stops_a_restore_what_was_done_is_told(tmp_path: Path):
     snapshots, workspace, before = after_turn(tmp_path, {"a.txt": b"one", "b.txt": b"two"})
     write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
-    _, now = snapshots.keep_undo(workspace, "t", before)
+    _, now = snapshots.save_undo(workspace, "t", before)
 
     def content(digest: str) -> bytes:
         if digest == before.files["b.txt"].digest:
             raise ValueError(digest)
         return snapshots.content("t", digest)
 
-    done = restore(workspace, Restoring(before=before, now=now, content=content))
-    assert done == RestoredFiles(restored=("a.txt",), left=("b.txt",))
+    done = restore(workspace, RestorePlan(before=before, now=now, content=content))
+    assert done == RestoreResult(restored=("a.txt",), failed_paths=("b.txt",))
 
 
 def test_R12_what_is_hidden_or_guarded_and_a_users_git_is_neither_kept_nor_touched(tmp_path: Path):
@@ -213,10 +215,10 @@ def test_R12_what_is_hidden_or_guarded_and_a_users_git_is_neither_kept_nor_touch
     git(workspace.folder, "commit", "-q", "--allow-empty", "-m", "first")
     write(workspace.folder, {"a.txt": b"one", "data/secret": b"s", "agents/x/AGENT.md": b"x"})
     repository = tree_of(workspace.folder / ".git")
-    before = snapshots.keep_turn(workspace, "t", TURN)
+    before = snapshots.save_turn(workspace, "t", TURN)
     assert list(before.files) == ["a.txt"]
     write(workspace.folder, {"a.txt": b"two", "data/more": b"s", "agents/x/tools.py": b"x"})
-    assert put_back(snapshots, workspace, before) == RestoredFiles(restored=("a.txt",))
+    assert put_back(snapshots, workspace, before) == RestoreResult(restored=("a.txt",))
     assert [(workspace.folder / path).exists() for path in ("data/more", "agents/x/tools.py")] == [True, True]
     assert tree_of(workspace.folder / ".git") == repository
 
@@ -229,17 +231,17 @@ def test_R12_a_link_in_the_place_of_a_folder_leads_nowhere(tmp_path: Path):
     changed = snapshots.state(workspace, "t")
     (workspace.folder / "src").rename(workspace.folder / "gone")
     (workspace.folder / "src").symlink_to(tmp_path / "outside")
-    done = restore(workspace, Restoring(before=before, now=changed, content=partial(snapshots.content, "t")))
-    assert done == RestoredFiles(left=("src/a.txt",))
+    done = restore(workspace, RestorePlan(before=before, now=changed, content=partial(snapshots.content, "t")))
+    assert done == RestoreResult(failed_paths=("src/a.txt",))
     assert tree_of(tmp_path / "outside") == {"a.txt": (b"theirs", 0o644)}
 
 
 def test_R12_what_is_too_large_or_too_much_is_not_kept_and_named(tmp_path: Path):
     files = {"a.txt": b"one", "b.bin": b"x" * 101, "c.txt": bytes(range(90))}
     snapshots, workspace, before = after_turn(tmp_path, files, SnapshotSettings(file_bytes=100, thread_bytes=60))
-    assert [path for path, state in before.files.items() if state.is_kept] == ["a.txt"]
+    assert [path for path, state in before.files.items() if state.is_stored] == ["a.txt"]
     write(workspace.folder, {"a.txt": b"two", "b.bin": b"y" * 101, "c.txt": b"three"})
-    assert put_back(snapshots, workspace, before).left == ("b.bin", "c.txt")
+    assert put_back(snapshots, workspace, before).failed_paths == ("b.bin", "c.txt")
 
 
 def test_R12_a_state_is_of_the_folder_it_was_kept_of(tmp_path: Path):
@@ -247,18 +249,18 @@ def test_R12_a_state_is_of_the_folder_it_was_kept_of(tmp_path: Path):
     one, other = (replace(own, folder=tmp_path / name, is_own=False) for name in ("one", "other"))
     for workspace in (own, one):
         write(workspace.folder, {"a.txt": b"text"})
-        state = snapshots.of_undo("t", snapshots.keep_undo(workspace, "t")[0])
+        state = snapshots.of_undo("t", snapshots.save_undo(workspace, "t")[0])
         assert state
         assert [state.is_of(folder) for folder in (own, one, other)] == [workspace == own, workspace == one, False]
     # The folder of a thread is the same one wherever the server's data is moved to.
-    assert snapshots.keep_undo(own, "t")[1].is_of(replace(own, folder=tmp_path / "moved"))
+    assert snapshots.save_undo(own, "t")[1].is_of(replace(own, folder=tmp_path / "moved"))
 
 
 def test_R12_what_did_not_fit_is_kept_again_once_old_contents_are_gone(tmp_path: Path):
     snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=1, thread_bytes=4_000))
     for number, turn in enumerate(turns_of(30)):
         write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
-        assert snapshots.keep_turn(workspace, "t", turn).files["a.bin"].is_kept
+        assert snapshots.save_turn(workspace, "t", turn).files["a.bin"].is_stored
     assert sum(path.stat().st_size for path in stored(tmp_path)) <= 4_000
 
 
@@ -266,7 +268,7 @@ def test_R12_making_room_takes_nothing_of_what_is_put_back_just_then(tmp_path: P
     snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=1, thread_bytes=2_500))
     for turn, number in zip(turns_of(2), (1, 2), strict=True):
         write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
-        snapshots.keep_turn(workspace, "t", turn)
+        snapshots.save_turn(workspace, "t", turn)
     before = snapshots.of_turn("t", turns_of(1)[0])
     write(workspace.folder, {"a.bin": b"small", "b.bin": random.Random(3).randbytes(1_000)})
     assert before
@@ -278,15 +280,15 @@ def test_R12_for_a_turn_that_changed_nothing_the_next_stands_in_and_for_one_that
     snapshots, workspace = kept(tmp_path, SnapshotSettings(files=1, thread_bytes=20))
     first, second, quiet, third, last = turns_of(5)
     write(workspace.folder, {"a.txt": b"one"})
-    held = snapshots.keep_turn(workspace, "t", first).held
+    held = snapshots.save_turn(workspace, "t", first).stored_bytes
     write(workspace.folder, {"b.txt": b"two"})
     with pytest.raises(Conflict, match="more than 1 files and folders, so none is kept"):
-        snapshots.keep_turn(workspace, "t", second)
+        snapshots.save_turn(workspace, "t", second)
     assert len(stored(tmp_path)) == 1
     # To try again would be to keep what the turn itself has changed by now.
     assert snapshots.has_turn("t", second.message)
     (workspace.folder / "b.txt").unlink()
-    assert snapshots.keep_turn(workspace, "t", third).held == held
+    assert snapshots.save_turn(workspace, "t", third).stored_bytes == held
     found = [snapshots.of_turn("t", turn) for turn in (first, second, quiet, third, last)]
     assert [state and list(state.files) for state in found] == [["a.txt"], None, ["a.txt"], ["a.txt"], None]
 
@@ -296,7 +298,7 @@ def test_R12_of_many_turns_the_newest_are_kept_and_what_only_others_had_is_gone(
     turns = turns_of(25)
     for turn in turns:
         write(workspace.folder, {"a.txt": turn.message.encode()})
-        snapshots.keep_turn(workspace, "t", turn)
+        snapshots.save_turn(workspace, "t", turn)
     states = [snapshots.of_turn("t", turn) for turn in turns]
     shown = [state and snapshots.content("t", str(state.files["a.txt"].digest)).decode() for state in states]
     oldest = next(place for place, words in enumerate(shown) if words)
@@ -368,9 +370,9 @@ def test_R12_killed_anywhere_a_snapshot_is_whole_or_not_there_and_so_is_every_fi
     write(workspace.folder, old)
     kill_after(tmp_path, "keep", 1, seconds)
     if not snapshots.has_turn("t", "m1"):
-        snapshots.keep_turn(workspace, "t", TURN)
+        snapshots.save_turn(workspace, "t", TURN)
     before = snapshots.of_turn("t", TURN)
-    assert before and all(state.is_kept for state in before.files.values())
+    assert before and all(state.is_stored for state in before.files.values())
     write(workspace.folder, new)
     kill_after(tmp_path, "restore", 2, seconds)
     found = {path: (workspace.folder / path).read_bytes() for path in old}

@@ -88,7 +88,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def found_by(program: Program, query: Query, folder: Path, counted: int = 10_000) -> SearchResult:
-    return Search(query, folder, program).run(shown=counted, counted=counted)
+    return Search(query, folder, program).run(most_shown=counted, most_counted=counted)
 
 
 def told(found: SearchResult) -> list[tuple[str, int, bytes, int]]:
@@ -225,7 +225,7 @@ def test_R15_a_search_that_is_stopped_ends_its_process(tmp_path: Path):
     stuck = Search(Query(pattern="main"), tmp_path, ripgrep())
 
     async def stop_it() -> SearchResult:
-        running = asyncio.create_task(asyncio.to_thread(stuck.run, shown=1, counted=1))
+        running = asyncio.create_task(asyncio.to_thread(stuck.run, most_shown=1, most_counted=1))
         await wait_until(lambda: stuck.is_running)
         stuck.stop()
         return await running

@@ -14,16 +14,16 @@ from recto.config.run_settings import CommandSettings
 from recto.errors import Conflict, SettingsError, ToolError
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.terminal import Terminal
-from recto.tools.workspace.restore_files import Restoring, restore
+from recto.tools.workspace.restore_files import RestorePlan, restore
 from recto.tools.workspace.snapshots import FolderState, Snapshots
-from recto.tools.workspace.workspace_files import GONE, NewFile, Workspace
+from recto.tools.workspace.workspace_files import MISSING_FOLDER, NewFile, Workspace
 from recto.tools.workspace.workspaces import (
-    ARRIVING,
-    LEFT_SECONDS,
+    ABANDONED_SECONDS,
+    INCOMPLETE,
     Workspaces,
-    arriving_folder,
     check_given,
     drop_workspace,
+    incomplete_folder,
     sweep_workspaces,
     workspace_of,
 )
@@ -75,8 +75,8 @@ async def test_F9_a_file_that_a_process_left_half_written_is_swept_after_an_hour
     new = NewFile(Workspace(folder=workspace), ("a.txt",))
     new.begin()
     (on_its_way,) = tree(workspace)
-    made_long_ago(workspace / PART, LEFT_SECONDS + 60)
-    made_long_ago(workspace / PART.replace("0", "f"), LEFT_SECONDS - 60)
+    made_long_ago(workspace / PART, ABANDONED_SECONDS + 60)
+    made_long_ago(workspace / PART.replace("0", "f"), ABANDONED_SECONDS - 60)
     assert await sweep_workspaces(tmp_path, only_one) == 1
     assert tree(workspace) == sorted([PART.replace("0", "f"), on_its_way])
     new.finish()
@@ -88,8 +88,8 @@ async def test_F9_only_what_is_called_as_ours_and_is_a_file_at_the_top_is_swept(
     (workspace / "in").mkdir(parents=True)
     theirs = ("notes.part", ".recto-notes.part", f"{PART}.txt", f"in/{PART}")
     for name in theirs:
-        made_long_ago(workspace / name, LEFT_SECONDS + 60)
-    made_long_ago(outside, LEFT_SECONDS + 60)
+        made_long_ago(workspace / name, ABANDONED_SECONDS + 60)
+    made_long_ago(outside, ABANDONED_SECONDS + 60)
     (workspace / PART).symlink_to(outside)
     os.utime(workspace / PART, (0, 0), follow_symlinks=False)
     before = tree(workspace)
@@ -110,9 +110,9 @@ def test_R15_a_thread_works_in_the_folder_of_its_agent_else_of_the_server_else_i
     project, other = given_folder(tmp_path), tmp_path / "elsewhere"
     own = Workspaces(root=project / "data" / "workspaces", most_bytes=9)
     assert own.of("t1") == Workspace(folder=own.root / "t1", most_bytes=9)
-    given = Workspaces(root=own.root, given=project, most_bytes=9).of("t1")
+    given = Workspaces(root=own.root, given_folder=project, most_bytes=9).of("t1")
     assert (given.folder, given.is_own, given.most_bytes) == (project, False, 0)
-    assert Workspaces(root=own.root, given=project).of("t1", other).folder == other
+    assert Workspaces(root=own.root, given_folder=project).of("t1", other).folder == other
     assert Workspaces(root=Path("data")).of("t1").folder == Path.cwd() / "data" / "t1"
 
 
@@ -121,7 +121,7 @@ def test_R15_what_the_server_keeps_is_hidden_in_a_folder_that_was_given_and_what
     (tmp_path / "linked").symlink_to(project)
     places = Workspaces(
         root=project / "data" / "workspaces",
-        given=tmp_path / "linked",
+        given_folder=tmp_path / "linked",
         private=(project / "data",),
         guarded=(tmp_path / "linked" / "agents", tmp_path / "recto.toml"),
     )
@@ -144,19 +144,19 @@ async def test_R15_a_given_folder_that_is_gone_is_told_and_not_made_again(
     tmp_path: Path, name: str, arguments: dict[str, object]
 ):
     gone = Workspace(folder=tmp_path / "gone", is_own=False)
-    terminal = Terminal(CommandSettings(), Confinement(settings=CommandSettings(), program=None, given={}))
+    terminal = Terminal(CommandSettings(), Confinement(settings=CommandSettings(), program=None, server_environment={}))
     given = replace(context(), workspace=gone, terminal=terminal)
     result = await built_in()[name].act(json.dumps(arguments), given)
-    assert (result.error, text_of(result).removeprefix("Error: ")) == ("error", GONE)
+    assert (result.error, text_of(result).removeprefix("Error: ")) == ("error", MISSING_FOLDER)
     assert tree(tmp_path) == []
 
 
 def test_R12_files_of_a_given_folder_that_is_gone_are_neither_kept_nor_put_back(tmp_path: Path):
     gone, snapshots = Workspace(folder=tmp_path / "gone", is_own=False), Snapshots(root=tmp_path / "snapshots")
-    with pytest.raises(Conflict, match=GONE):
-        snapshots.keep_undo(gone, "t1")
-    with pytest.raises(ToolError, match=GONE):
-        restore(gone, Restoring(before=FolderState(), now=FolderState(), content=lambda _: b""))
+    with pytest.raises(Conflict, match=MISSING_FOLDER):
+        snapshots.save_undo(gone, "t1")
+    with pytest.raises(ToolError, match=MISSING_FOLDER):
+        restore(gone, RestorePlan(before=FolderState(), now=FolderState(), content=lambda _: b""))
     assert tree(tmp_path) == []
 
 
@@ -184,14 +184,14 @@ async def test_F9_a_workspace_goes_whatever_a_command_has_left_in_it(tmp_path: P
 
 
 async def test_R12_a_folder_that_arrives_is_swept_only_once_nobody_fills_it(tmp_path: Path):
-    with arriving_folder(tmp_path / "one") as part:
+    with incomplete_folder(tmp_path / "one") as part:
         (part / "a.txt").write_text("a")
         assert not (tmp_path / "one").exists()
         assert await sweep_workspaces(tmp_path, only_one) == 0
     assert names(tmp_path) == ["one"]
     # Left by a process that was killed.
-    (tmp_path / f"t2{ARRIVING}/deep").mkdir(parents=True)
+    (tmp_path / f"t2{INCOMPLETE}/deep").mkdir(parents=True)
     assert await sweep_workspaces(tmp_path, only_one) == 1
-    with pytest.raises(ZeroDivisionError), arriving_folder(tmp_path / "t3"):
+    with pytest.raises(ZeroDivisionError), incomplete_folder(tmp_path / "t3"):
         raise ZeroDivisionError
     assert names(tmp_path) == ["one"]

@@ -55,7 +55,9 @@ async def call_tool(
     """
     tool = tools.get(call.name)
     bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
-    result = _unknown_tool_result(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits)
+    result = (
+        _unknown_tool_result(call.name, tools, others) if tool is None else await _run_tool(tool, call, bounded, limits)
+    )
     return bound_result(result, limit_characters=limits.characters)
 
 
@@ -70,17 +72,17 @@ def _unknown_tool_result(name: str, tools: Mapping[str, Tool], others: Collectio
     )
 
 
-async def _act(tool: Tool, call: ToolCall, context: ToolContext, limits: ToolLimits) -> ToolResult:
+async def _run_tool(tool: Tool, call: ToolCall, context: ToolContext, limits: ToolLimits) -> ToolResult:
     async def guarded_act() -> ToolResult:
         return await tool.act(call.arguments, context)
 
     # A separate task: a tool may swallow the cancel, and the caller must not wait for it.
     task = asyncio.create_task(catch_tool_errors(tool.name, guarded_act()))
     try:
-        ended, _ = await asyncio.wait((task,), timeout=limits.seconds)
+        done, _ = await asyncio.wait((task,), timeout=limits.seconds)
     finally:
         await _cancel(tool.name, task, limits.cleanup_seconds)
-    if not ended:
+    if not done:
         text = f"{tool.name} took longer than {limits.seconds:g} seconds and was stopped."
         text = f"{text} It may have done part of its work."
         return text_result(f"{text} Look at what is there before trying again, and ask for less.", TIMEOUT)
@@ -96,19 +98,17 @@ async def _cancel(name: str, task: ToolTask, seconds: float) -> None:
         await asyncio.wait((task,), timeout=seconds)
     finally:
         if not task.done():
-            _abandon(name, task)
+            _log.warning(
+                "Tool %s was cancelled and does not end. It is left behind, and what it answers is not read.", name
+            )
+            _abandoned.add(task)
+            task.add_done_callback(_forget_task)
+            # A closing loop waits for all of its tasks without a limit, so it must not know this one.
+            # asyncio documents this function for extensions.
+            asyncio._unregister_task(task)
 
 
-def _abandon(name: str, task: ToolTask) -> None:
-    _log.warning("Tool %s was cancelled and does not end. It is left behind, and what it answers is not read.", name)
-    _abandoned.add(task)
-    task.add_done_callback(_forget)
-    # A closing loop waits for all of its tasks without a limit, so it must not know this one. asyncio documents this
-    # function for extensions.
-    asyncio._unregister_task(task)
-
-
-def _forget(task: ToolTask) -> None:
+def _forget_task(task: ToolTask) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
         # Retrieve it, so that the loop does not report it as never retrieved.

@@ -26,7 +26,7 @@ from recto.tools.function import NAME
 MOST_NODES = 20_000
 MOST_REFERENCES = 40
 # Their values map names to schemas.
-NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
+SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
 # Their values are data, not schemas.
 DATA = frozenset({"const", "enum", "default", "examples", "required"})
 # They change no result, or are reachable by reference only. An `$id` would change the target of references.
@@ -71,7 +71,7 @@ def without_patterns(schema: Json) -> Json:
                     continue
                 if name == "patternProperties" and isinstance(value, dict):
                     result[name] = {str(place): without_patterns(inner) for place, inner in enumerate(value.values())}
-                elif name in NAMED and isinstance(value, dict):
+                elif name in SCHEMA_MAPS and isinstance(value, dict):
                     result[name] = {key: without_patterns(inner) for key, inner in value.items()}
                 else:
                     result[name] = value if name in DATA else without_patterns(value)
@@ -112,12 +112,12 @@ class _Expander:
         if isinstance(part, list):
             pairs = [self.expand(inner, path) for inner in part]
             return [inner for inner, _ in pairs], all(is_exact for _, is_exact in pairs)
-        return self._expand_object({"$ref": part["$ref"]} if "$ref" in part and self._is_old else part, path)
-
-    @property
-    def _is_old(self) -> bool:
-        """True for drafts in which a reference replaces the keywords beside it."""
-        return isinstance(self.root, dict) and "/draft-0" in str(self.root.get("$schema"))
+        return self._expand_object(
+            {"$ref": part["$ref"]}
+            if "$ref" in part and (isinstance(self.root, dict) and "/draft-0" in str(self.root.get("$schema")))
+            else part,
+            path,
+        )
 
     def _expand_object(self, part: Object, path: tuple[str, ...]) -> tuple[Json, bool]:
         result, more, is_exact = dict[str, Json](), list[Json](), not SLOW & part.keys()
@@ -144,7 +144,7 @@ class _Expander:
             case "patternProperties", _:
                 # Every name matches it, so `additionalProperties` rejects none.
                 return {"": True}, False
-            case _, dict() if name in NAMED:
+            case _, dict() if name in SCHEMA_MAPS:
                 pairs = {key: self.expand(inner, path) for key, inner in value.items()}
                 return {key: inner for key, (inner, _) in pairs.items()}, all(is_same for _, is_same in pairs.values())
             case _:
@@ -257,7 +257,16 @@ class Schemas:
         if compiled.size * size * len(arguments) > MOST_COPIED:
             return "\n".join([HEAD, NOT_SHOWN, RETRY])
         problems = islice(compiled.validator.iter_errors(value), PROBLEMS_SHOWN)
-        return "\n".join([HEAD, *map(_format_problem, problems), RETRY])
+        return "\n".join(
+            [
+                HEAD,
+                *(
+                    f"- {'.'.join(map(str, error.instance_path)) or 'arguments'}: {_shorten(error.message)}"
+                    for error in problems
+                ),
+                RETRY,
+            ]
+        )
 
     def _compiled(self, schema: str) -> _Schema | None:
         """Return a compiled schema, or None if it is too large to check with. Raise WireError for an invalid one."""
@@ -281,8 +290,8 @@ class Schemas:
             raise _too_large("levels", self._limits.schema_depth)
         _validator(without_patterns(value))
         try:
-            checked = checked_schema(value)
-            return _Schema(validator=_validator(checked), size=measure_json(checked)[0])
+            reduced = checked_schema(value)
+            return _Schema(validator=_validator(reduced), size=measure_json(reduced)[0])
         # The whole schema is valid, but expanded it is too large or too deep for the library.
         except (SchemaTooLarge, WireError):
             return None
@@ -316,10 +325,6 @@ def _validator(schema: Json) -> jsonschema_rs.Validator:
         raise WireError(where="schema", problem=problem) from error
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         raise WireError(where="schema", problem=f"is no JSON Schema: {_shorten(str(error))}; mend it") from error
-
-
-def _format_problem(error: jsonschema_rs.ValidationError) -> str:
-    return f"- {'.'.join(map(str, error.instance_path)) or 'arguments'}: {_shorten(error.message)}"
 
 
 def _shorten(message: str) -> str:

@@ -135,11 +135,11 @@ def _find_functions(module: ModuleType) -> list[FunctionType]:
     """Return marked functions from anywhere and the module's own public ones, each once, in file order."""
     values = cast("dict[str, object]", vars(module)).values()
     functions = dict.fromkeys([value for value in values if inspect.isfunction(value)])
-    return [function for function in functions if get_mark(function) or _is_own(function, module)]
-
-
-def _is_own(function: FunctionType, module: ModuleType) -> bool:
-    return function.__module__ == module.__name__ and not function.__name__.startswith("_")
+    return [
+        function
+        for function in functions
+        if get_mark(function) or (function.__module__ == module.__name__ and not function.__name__.startswith("_"))
+    ]
 
 
 def _is_typed(function: FunctionType) -> bool:

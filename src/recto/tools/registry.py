@@ -48,7 +48,10 @@ class Registry(Mapping[str, Tool]):
 
     def with_confirmation(self, names: Collection[str]) -> Registry:
         """Return a registry where calls of the named tools need approval, whatever their own marks say."""
-        tools = [_require_approval(tool) if name in names else tool for name, tool in self._tools.items()]
+        tools = [
+            replace(tool, mark=replace(tool.mark, confirm=True)) if name in names else tool
+            for name, tool in self._tools.items()
+        ]
         return Registry(tools, missing=self.missing)
 
     def approval_names(self, mode: Mode, *, is_confined: bool) -> tuple[str, ...]:
@@ -77,10 +80,6 @@ class Registry(Mapping[str, Tool]):
             names = ", ".join(sorted(name for name, tool in self._tools.items() if tool.is_offered)) or "none"
             raise SettingsError(name="tools", value=name, allowed=f"there is no such tool; known are: {names}")
         return tool
-
-
-def _require_approval(tool: Tool) -> Tool:
-    return replace(tool, mark=replace(tool.mark, confirm=True))
 
 
 def _duplicate_error(first: Tool, second: Tool) -> SettingsError:

@@ -68,7 +68,11 @@ def _find_section(lines: Sequence[str], at: int) -> tuple[str, int]:
         end = _find_end(lines, at + 1, lambda line, _: len(line) - len(line.lstrip()) > indent)
         return "\n".join(["Of it.", "", "Args:", *lines[at + 1 : end]]), end
     if NUMPY.fullmatch(lines[at]) and UNDERLINE.fullmatch("".join(lines[at + 1 : at + 2])):
-        end = _find_end(lines, at + 2, lambda line, after: line[0].isspace() or not after or _is_name(line))
+        end = _find_end(
+            lines,
+            at + 2,
+            lambda line, after: line[0].isspace() or not after or (NUMPY_NAME.fullmatch(line.rstrip()) is not None),
+        )
         # The heading of the next section looks like a name.
         end = next((place - 1 for place in range(at + 3, end) if UNDERLINE.fullmatch(lines[place])), end)
         return "\n".join(["Of it.", "", "Parameters", "----------", *lines[at + 2 : end]]), end
@@ -90,10 +94,6 @@ def _find_end(lines: Sequence[str], start: int, belongs: Callable[[str, bool], b
     return end
 
 
-def _is_name(line: str) -> bool:
-    return NUMPY_NAME.fullmatch(line.rstrip()) is not None
-
-
 def _parse_parameters(block: str) -> dict[str, str]:
     from docstring_parser import ParseError, parse  # here: few docstrings need a parser
 
@@ -110,15 +110,15 @@ def _parse_parameters(block: str) -> dict[str, str]:
 
 def _join_lines(lines: Sequence[str]) -> str:
     """Join lines that were only wrapped."""
-    joined: list[str] = []
+    result: list[str] = []
     for line in lines:
-        before = joined[-1] if joined else ""
+        before = result[-1] if result else ""
         goes_on = before[:1].strip() and not UNDERLINE.fullmatch(before) and GOES_ON.match(line)
         if goes_on:
-            joined[-1] = f"{before.rstrip()} {line}"
+            result[-1] = f"{before.rstrip()} {line}"
         else:
-            joined.append(line)
-    return re.sub(r"\n\s*\n(?=\s*\n)", "\n", "\n".join(joined)).strip()
+            result.append(line)
+    return re.sub(r"\n\s*\n(?=\s*\n)", "\n", "\n".join(result)).strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,13 @@ class Arguments:
         try:
             read = self.model.model_validate_json(scrub(text) if text.strip() else "{}")
         except ValidationError as error:
-            return _advice(error.errors(include_url=False), self.schema)
+            problems = error.errors(include_url=False)
+            lines = ["The arguments do not match the tool's schema:", *map(_line, problems[:PROBLEMS_SHOWN])]
+            if len(problems) > PROBLEMS_SHOWN:
+                lines.append(f"- and {len(problems) - PROBLEMS_SHOWN} more")
+            return "\n".join(
+                [*lines, f"The schema is {self.schema}", "Call the tool again with arguments that match it."]
+            )
         return {name: getattr(read, _field(place)) for place, name in enumerate(self.names)}
 
 
@@ -172,7 +178,13 @@ def read_signature(function: Function, context_type: type | None = None) -> Func
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise tool_error(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
     others = tuple(
-        [name for name, hint in hints.items() if name != "return" and context_type and _is(hint, context_type)]
+        [
+            name
+            for name, hint in hints.items()
+            if name != "return"
+            and context_type
+            and (hint is context_type or (get_origin(hint) is Annotated and get_args(hint)[0] is context_type))
+        ]
     )
     description, texts = read_docstring(inspect.getdoc(function) or "")
     arguments_in = [argument for argument in _arguments(function, hints) if argument.name not in others]
@@ -206,10 +218,6 @@ def format_origin(function: Function) -> str:
     return f"{function.__qualname__} in {code.co_filename}:{code.co_firstlineno}"
 
 
-def _is(hint: object, expected: type) -> bool:
-    return hint is expected or (get_origin(hint) is Annotated and get_args(hint)[0] is expected)
-
-
 def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argument]:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in BY_NAME:
@@ -235,7 +243,13 @@ def _describe(argument: Argument, text: str | None) -> Argument:
 def build_arguments(arguments: Sequence[Argument]) -> Arguments:
     """Return the arguments as a pydantic model. Raises pydantic's error for an unsupported type."""
     # Under generated names: a parameter may be called `schema` or `copy`, which a model's field may not.
-    fields = {_field(place): _definition(argument) for place, argument in enumerate(arguments)}
+    fields = {
+        _field(place): (
+            Annotated[argument.hint, Field(alias=argument.name)],
+            argument.default[0] if argument.default else ...,
+        )
+        for place, argument in enumerate(arguments)
+    }
     # The field types are known only at run time, which the overloads of create_model cannot express.
     make = cast("Callable[..., type[BaseModel]]", create_model)
     model = make("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
@@ -248,11 +262,6 @@ def _field(place: int) -> str:
     return f"argument_{place}"
 
 
-def _definition(argument: Argument) -> tuple[object, object]:
-    hint = Annotated[argument.hint, Field(alias=argument.name)]
-    return hint, argument.default[0] if argument.default else ...
-
-
 def _without_titles(schema: Json) -> Json:
     """Remove titles: they repeat the names, and the model pays for them."""
     match schema:
@@ -263,13 +272,6 @@ def _without_titles(schema: Json) -> Json:
             return [_without_titles(inner) for inner in schema]
         case _:
             return schema
-
-
-def _advice(problems: Sequence[ErrorDetails], schema: str) -> str:
-    lines = ["The arguments do not match the tool's schema:", *map(_line, problems[:PROBLEMS_SHOWN])]
-    if len(problems) > PROBLEMS_SHOWN:
-        lines.append(f"- and {len(problems) - PROBLEMS_SHOWN} more")
-    return "\n".join([*lines, f"The schema is {schema}", "Call the tool again with arguments that match it."])
 
 
 def _line(problem: ErrorDetails) -> str:

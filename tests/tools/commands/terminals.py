@@ -75,5 +75,5 @@ def console(
     assert program or not is_confined, "bubblewrap is not installed"
     made = settings or CommandSettings()
     folder.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(made, Confinement(settings=made, program=program, given=given))
+    terminal = Terminal(made, Confinement(settings=made, program=program, server_environment=given))
     return Console(context=replace(context(), terminal=terminal, workspace=workspace or Workspace(folder=folder)))

@@ -6,7 +6,7 @@ import pytest
 
 from recto.conversation.messages import Text, ToolMessage
 from recto.page.fold.rules import is_failed_command
-from recto.tools.commands.output import Output, PrintedText, answer, clean
+from recto.tools.commands.output import Output, PrintedText, clean_text, format_answer
 from recto.tools.commands.whole_output import WholeOutput
 from tests.tools.runs import NOON
 
@@ -26,7 +26,7 @@ REPORT = '{"stdout":"","stderr":"","exitCode":2}'
 
 @pytest.mark.parametrize(("printed", "read"), CLEANED)
 def test_R15_what_only_a_terminal_understands_is_taken_out(printed: str, read: str):
-    assert clean(printed) == read
+    assert clean_text(printed) == read
 
 
 def text(printed: str, ends: int = 1_000) -> PrintedText:
@@ -36,7 +36,7 @@ def text(printed: str, ends: int = 1_000) -> PrintedText:
 
 
 def told(out: str, err: str, characters: int) -> dict[str, str]:
-    made = answer(text(out), text(err), {"exitCode": 0}, characters, ".recto/output/1.txt")
+    made = format_answer(text(out), text(err), {"exitCode": 0}, characters, ".recto/output/1.txt")
     assert len(made) <= characters
     return json.loads(made)
 

@@ -186,7 +186,7 @@ def linked(outside: Path) -> Linked:
     (work / "conf/agents").mkdir(parents=True)
     (work / "data").mkdir()
     guarded = (work / "conf/agents", work / "agents/mine")
-    given = Workspaces(root=outside / "own", given=work, private=(work / "data",), guarded=guarded)
+    given = Workspaces(root=outside / "own", given_folder=work, private=(work / "data",), guarded=guarded)
     return Linked(console=console(work, workspace=given.of("t1")), outside=outside)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from recto.config.run_settings import CommandSettings
 from recto.tools.commands.confinement import TOO_OLD, Confinement
-from recto.tools.commands.placeholders import Placeholders, take_away_left
+from recto.tools.commands.placeholders import Placeholders, remove_leftovers
 from recto.tools.commands.terminal import Terminal
 from recto.tools.workspace.workspaces import Workspace, Workspaces
 from tests.tools.commands.terminals import Console, console
@@ -26,7 +26,7 @@ def git(folder: Path, *words: str) -> str:
 def given(folder: Path) -> Console:
     who = {f"GIT_{name}_{field}": "a@b" for name in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
     settings = CommandSettings(environment=",".join(who))
-    workspace = Workspaces(root=folder.parent / "own", given=folder).of("t1")
+    workspace = Workspaces(root=folder.parent / "own", given_folder=folder).of("t1")
     return console(folder, settings, workspace=workspace, given={**os.environ, **who})
 
 
@@ -108,7 +108,7 @@ async def test_R15_links_on_the_way_to_what_is_guarded_are_guarded_themselves(tm
     (folder / "deep/conf").symlink_to("../real")
     (folder / "store").symlink_to(tmp_path)
     private, guarded = (folder / "store/data",), (folder / "deep/conf/agents",)
-    places = Workspaces(root=tmp_path / "own", given=folder, private=private, guarded=guarded)
+    places = Workspaces(root=tmp_path / "own", given_folder=folder, private=private, guarded=guarded)
     assert places.of("t1").guarded[:3] == ("deep/conf", "real/agents", "store")
     assert "is a link" in await console(folder, workspace=places.of("t1")).say("true")
 
@@ -128,38 +128,41 @@ PLACES = (".git/commondir", ".git/config.worktree", "recto.toml")
 
 
 def test_R15_what_a_killed_server_left_is_taken_away_by_the_next_and_nothing_else(project: Path, tmp_path: Path):
-    notes, folder = tmp_path / "notes", Workspaces(root=tmp_path, given=project, guarded=(project / "recto.toml",))
+    notes, folder = (
+        tmp_path / "notes",
+        Workspaces(root=tmp_path, given_folder=project, guarded=(project / "recto.toml",)),
+    )
     killed = Placeholders(notes)
-    standing = killed.standing(folder.of("t1"))
+    standing = killed.create_missing(folder.of("t1"))
     standing.__enter__()
     assert [(project / place).exists() for place in PLACES] == [True, True, True]
     # Its process lives, so it is not asked.
-    assert take_away_left(notes) == 0
+    assert remove_leftovers(notes) == 0
     noted, left = next(notes.iterdir()).read_bytes(), notes / "of-one-that-is-no-more.json"
     left.write_bytes(noted)
     (project / "recto.toml").write_text("by the user")
-    assert take_away_left(notes) == len(PLACES)
+    assert remove_leftovers(notes) == len(PLACES)
     assert [(project / place).exists() for place in PLACES] == [False, False, True]
     assert not left.exists()
     # Somebody's own, empty and for all to read, as an editor makes it.
     left.write_bytes(noted)
     (project / "recto.toml").write_text("")
     (project / "recto.toml").chmod(0o644)
-    assert take_away_left(notes) == len(PLACES)
+    assert remove_leftovers(notes) == len(PLACES)
     assert (project / "recto.toml").exists()
     standing.__exit__(None, None, None)
 
 
 async def test_R15_after_a_command_nothing_is_noted(project: Path, tmp_path: Path):
     notes = tmp_path / "notes"
-    with Placeholders(notes).standing(Workspaces(root=tmp_path, given=project).of("t1")):
+    with Placeholders(notes).create_missing(Workspaces(root=tmp_path, given_folder=project).of("t1")):
         assert ".git/commondir" in next(notes.iterdir()).read_text()
     assert [path.read_text() for path in notes.iterdir()] == ["{}\n"]
     # What a killed one wrote when a folder was gone is kept for when it is there again.
     gone = notes / "gone.json"
     gone.write_text('{"/gone": ["a"]}\n of an older note')
     (notes / "torn.json").write_text('{"/gon')
-    assert (take_away_left(notes), gone.exists()) == (0, True)
+    assert (remove_leftovers(notes), gone.exists()) == (0, True)
 
 
 async def test_R15_a_bubblewrap_that_cannot_bind_what_is_open_runs_nothing_where_something_is_guarded(
@@ -169,7 +172,7 @@ async def test_R15_a_bubblewrap_that_cannot_bind_what_is_open_runs_nothing_where
     old.write_text("#!/bin/sh\necho --ro-bind SRC DEST\n")
     old.chmod(0o755)
     made = CommandSettings()
-    terminal = Terminal(made, Confinement(settings=made, program=str(old), given={}))
+    terminal = Terminal(made, Confinement(settings=made, program=str(old), server_environment={}))
     asked = given(project).with_context(lambda context: replace(context, terminal=terminal))
     assert await asked.say("touch made") == TOO_OLD.format(program=old)
     # In a thread's own folder nothing is.

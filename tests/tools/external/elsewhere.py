@@ -56,9 +56,9 @@ async def kept(
     """A place elsewhere that was tried, and is kept while the context lasts."""
     names = frozenset(taken)
     source = McpServer(settings, names, by) if isinstance(settings, McpSettings) else HttpService(settings, names, by)
-    keeping = asyncio.create_task(source.keep())
+    keeping = asyncio.create_task(source.run())
     try:
-        await asyncio.wait_for(source.found.tried.wait(), 30)
+        await asyncio.wait_for(source.state.first_try.wait(), 30)
         yield source
     finally:
         keeping.cancel()
@@ -73,7 +73,7 @@ async def call(
 ) -> ToolResult:
     """One call, as a run makes it."""
     asked = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())
-    return await call_tool(Registry(source.found.tools), asked, replace(context(), report=report))
+    return await call_tool(Registry(source.state.tools), asked, replace(context(), report=report))
 
 
 def words(result: ToolResult) -> str:
@@ -81,7 +81,7 @@ def words(result: ToolResult) -> str:
 
 
 def names(source: ToolSource) -> list[str]:
-    return [tool.name for tool in source.found.tools]
+    return [tool.name for tool in source.state.tools]
 
 
 @contextmanager

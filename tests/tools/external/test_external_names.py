@@ -11,7 +11,7 @@ from recto.conversation.messages import ToolOffer
 from recto.errors import SettingsError
 from recto.tools.client_schema import Schemas
 from recto.tools.external.services import SecretValues
-from recto.tools.external.tool_offers import CannotOffer, mend, mended_offer, shortened, tool_names
+from recto.tools.external.tool_offers import CannotOffer, normalise_offer, normalise_schema, shorten_text, tool_names
 
 HASH = "[0-9a-f]{8}"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -43,12 +43,12 @@ def test_names_are_valid_unique_and_the_same_in_any_order(own: list[str]):
 
 def test_secrets_are_put_in_and_hidden_in_every_form():
     secrets = SecretValues({"RECTO_SECRET_KEY": 'a "b"/c d', "RECTO_SECRET_SHORT": "ab"})
-    assert secrets.filled({"A": "Bearer secret:KEY", "B": "secret:SHORT."}) == {"A": 'Bearer a "b"/c d', "B": "ab."}
+    assert secrets.fill_in({"A": "Bearer secret:KEY", "B": "secret:SHORT."}) == {"A": 'Bearer a "b"/c d', "B": "ab."}
     for form in ('a "b"/c d', 'a \\"b\\"/c d', "a%20%22b%22%2Fc%20d"):
         assert secrets.hide(f"x {form} y") == "x (hidden) y"
     assert secrets.hide("ab cabs") == "ab cabs"
     with pytest.raises(SettingsError, match="set RECTO_SECRET_OTHER for the server"):
-        secrets.filled({"A": "secret:OTHER"})
+        secrets.fill_in({"A": "secret:OTHER"})
 
 
 MENDED: list[tuple[Json, Json]] = [
@@ -79,10 +79,10 @@ MENDED: list[tuple[Json, Json]] = [
 )
 async def test_a_schema_that_no_provider_takes_is_a_reason_to_leave_the_tool_out(schema: Json, reason: str):
     with pytest.raises(CannotOffer, match=reason):
-        await mended_offer(ToolOffer(name="a", description="", parameters=""), schema, 100, Schemas())
+        await normalise_offer(ToolOffer(name="a", description="", parameters=""), schema, 100, Schemas())
 
 
 async def test_schemas_are_mended_and_descriptions_bounded():
     for schema, expected in MENDED:
-        assert mend(schema) == expected
-    assert [shortened(" abc ", 3), shortened("abcdefghij", 8)] == ["abc", "abcd ..."]
+        assert normalise_schema(schema) == expected
+    assert [shorten_text(" abc ", 3), shorten_text("abcdefghij", 8)] == ["abc", "abcd ..."]

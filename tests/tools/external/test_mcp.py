@@ -40,13 +40,13 @@ OLD_SERVER = (sys.executable, str(OLD))
 async def test_an_older_server_that_writes_other_lines_too_is_understood_and_its_changes_are_followed(tmp_path: Path):
     async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
         assert names(source) == ["files__hello"]
-        assert source.found.warnings[0].startswith("its tool 'wrong' is left out: it has an argument 'a b'; providers")
+        assert source.state.warnings[0].startswith("its tool 'wrong' is left out: it has an argument 'a b'; providers")
         assert words(await call(source, "files__hello")) == "hello"
         await wait_until(lambda: "files__more" in names(source))
-        version = source.found.version
+        version = source.state.version
         assert words(await call(source, "files__more")) == "more"
         # Now it has that one twice.
-        await wait_until(lambda: source.found.version > version)
+        await wait_until(lambda: source.state.version > version)
         assert names(source) == ["files__hello", "files__more"]
 
 
@@ -81,7 +81,7 @@ async def test_only_named_tools_are_taken_and_unknown_names_are_told(tmp_path: P
         # The agent has a tool of that name itself.
         assert names(source)[0].startswith("files__echo_")
         assert words(await call(source, names(source)[0], {"text": "hi"})) == "hi"
-        assert source.found.warnings[0].startswith("it has no tool 'ecco'; did you mean echo?")
+        assert source.state.warnings[0].startswith("it has no tool 'ecco'; did you mean echo?")
 
 
 @pytest.mark.full
@@ -101,7 +101,7 @@ async def test_its_environment_has_what_is_named_and_secrets_are_hidden_when_the
 async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_where_it_may(tmp_path: Path):
     if not IS_CONFINED:
         async with kept(started(tmp_path, sandbox=True), services()) as source:
-            assert source.found.problem == NO_SANDBOX
+            assert source.state.problem == NO_SANDBOX
         return
     listener = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
@@ -124,7 +124,7 @@ async def test_where_there_is_no_sandbox_nothing_is_started_unless_the_settings_
     for program in (None, "/bin/false"):
         by = replace(services(), sandbox=Sandbox(program=program, scratch_bytes=1_000))
         async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
-            assert source.found.problem == NO_SANDBOX
+            assert source.state.problem == NO_SANDBOX
     async with kept(started(tmp_path, *OLD_SERVER, sandbox=False), by) as source:
         assert words(await call(source, "files__hello")) == "hello"
 
@@ -138,7 +138,7 @@ async def test_where_there_is_no_sandbox_nothing_is_started_unless_the_settings_
 )
 async def test_a_server_that_does_not_start_says_why(tmp_path: Path, command: tuple[str, ...], problem: str):
     async with kept(started(tmp_path, *command), services()) as source:
-        assert source.found.problem == problem
+        assert source.state.problem == problem
         assert (await call(source, "files__echo")).error == "unknown_tool"
 
 
@@ -170,7 +170,7 @@ async def test_a_message_has_its_bytes(tmp_path: Path):
         assert 49_000 < len(words(long)) <= 50_000
         lost = await call(source, "files__huge", {"characters": 300_000})
         assert lost.error in ("interrupted", "timeout")
-        await wait_until(lambda: source.found.problem is None)
+        await wait_until(lambda: source.state.problem is None)
         assert words(await call(source, "files__echo", {"text": "on"})) == "on"
 
 
@@ -202,7 +202,7 @@ async def test_P15_tools_elsewhere_ask_a_person_and_a_name_that_none_has_is_told
 async def test_without_the_package_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "mcp.client", None)
     async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
-        assert source.found.problem == "it needs a package that is not installed: pip install 'recto[mcp]'"
+        assert source.state.problem == "it needs a package that is not installed: pip install 'recto[mcp]'"
 
 
 # Over HTTP, through the guarded way out
@@ -216,7 +216,7 @@ HEADERS = {"Authorization": "Bearer secret:KEY"}
 async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_path: Path):
     with listening(TOKEN) as (url, _):
         async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": TOKEN})) as source:
-            assert source.found.problem is None
+            assert source.state.problem is None
             assert words(await call(source, "files__echo", {"text": TOKEN})) == "(hidden)"
             many = await asyncio.gather(*[call(source, "files__echo", {"text": str(one)}) for one in range(10)])
             assert [words(one) for one in many] == [str(one) for one in range(10)]
@@ -229,19 +229,19 @@ async def test_a_wrong_secret_and_an_internal_address_are_told(tmp_path: Path):
     with listening(TOKEN) as (url, _):
         async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": SECRET})) as source:
             problem = "127.0.0.1 answers with status 401. Check the url, and the headers it wants"
-            assert source.found.problem == problem
+            assert source.state.problem == problem
         async with kept(at(url, tmp_path, internal=False), services()) as source:
             problem = "127.0.0.1 is at an address that is not public. If it is meant to be, say internal: true"
-            assert source.found.problem == problem
+            assert source.state.problem == problem
 
 
 @pytest.mark.full
 async def test_a_server_that_is_not_there_is_found_once_it_is_and_reached_again_after_a_call_was_lost(tmp_path: Path):
     port, mark, seen = free_port(), tmp_path / "mark", list[Progress]()
     async with kept(at(f"http://127.0.0.1:{port}/mcp", tmp_path), services()) as source:
-        assert source.found.problem == "127.0.0.1 cannot be reached"
+        assert source.state.problem == "127.0.0.1 cannot be reached"
         with listening(port=port) as (_, process):
-            await wait_until(lambda: source.found.problem is None)
+            await wait_until(lambda: source.state.problem is None)
             acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, seen.append))
             await wait_until(lambda: seen)
             process.kill()

@@ -35,7 +35,7 @@ def settings(folder: Path, url: str, **more: object) -> OpenApiSettings:
 async def test_operations_are_tools_and_arguments_go_where_they_belong(tmp_path: Path, opened: Shop):
     async with kept(settings(tmp_path, opened.url), services(SECRETS)) as source:
         assert names(source)[:4] == ["shop__getItem", "shop__add_item", "shop__put_lists", "shop__sendForm"]
-        assert source.found.warnings == (
+        assert source.state.warnings == (
             "#/components/schemas/Item refers to itself; from there on any value is taken",
             "POST /upload is left out: its body is application/pdf; JSON and forms are known here",
         )
@@ -74,7 +74,7 @@ async def test_calls_are_bounded_in_time_and_size(tmp_path: Path, opened: Shop):
     made = settings(tmp_path, opened.url, seconds=0.3, operations=("slow", "huge", "nothing"))
     async with kept(made, services(SECRETS, limits)) as source:
         assert names(source) == ["shop__slow", "shop__huge"]
-        assert source.found.warnings[-1].startswith("there is no operation 'nothing'")
+        assert source.state.warnings[-1].startswith("there is no operation 'nothing'")
         assert (await call(source, "shop__slow")).error == "timeout"
         assert "more than 50,000 bytes" in words(await call(source, "shop__huge"))
 
@@ -106,12 +106,12 @@ def test_a_file_that_is_none_says_why(text: bytes, problem: str):
 
 async def test_a_file_that_is_missing_or_names_no_address_is_a_problem(tmp_path: Path):
     async with kept(settings(tmp_path, ""), services(SECRETS)) as source:
-        assert source.found.problem == "the file names no address that is whole; give it as server"
+        assert source.state.problem == "the file names no address that is whole; give it as server"
     gone = settings(tmp_path, "https://example.com", file=tmp_path / "gone.yaml")
     async with kept(gone, services(SECRETS)) as source:
-        assert source.found.problem == "it cannot be read (No such file or directory)"
+        assert source.state.problem == "it cannot be read (No such file or directory)"
     async with kept(settings(tmp_path, "https://example.com"), services()) as source:
-        assert source.found.problem == "Setting secret:SHOP is '(not set)'; set RECTO_SECRET_SHOP for the server"
+        assert source.state.problem == "Setting secret:SHOP is '(not set)'; set RECTO_SECRET_SHOP for the server"
 
 
 def test_older_words_become_those_of_json_schema_and_loops_end():

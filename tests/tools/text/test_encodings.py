@@ -64,4 +64,4 @@ def test_R15_a_text_in_pieces_is_the_text(size: int, name: str):
     mark = codecs.BOM_UTF16_LE if name == "utf-16-le" else b""
     data = mark + CHINESE.encode(name)
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    assert b"".join(TextEncoding(name=name, mark=mark).as_utf8(pieces)).decode() == CHINESE
+    assert b"".join(TextEncoding(name=name, mark=mark).to_utf8(pieces)).decode() == CHINESE

@@ -120,7 +120,9 @@ def _evaluate(node: ast.expr) -> Number:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return _check_number(value)
         case ast.Name(id=name):
-            return _constant(name)
+            if name.lower() not in CONSTANTS:
+                raise ToolError(f"There is no constant {name!r}. Known are pi and e; put numbers in for the others.")
+            return CONSTANTS[name.lower()]
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _evaluate(operand)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -144,12 +146,6 @@ def _check_number(value: object) -> Number:
             raise ToolError("The result is no real number: a negative number has no fractional power.")
         case _:
             raise ToolError(TOO_LARGE)
-
-
-def _constant(name: str) -> float:
-    if name.lower() not in CONSTANTS:
-        raise ToolError(f"There is no constant {name!r}. Known are pi and e; put numbers in for the others.")
-    return CONSTANTS[name.lower()]
 
 
 def _call(name: str, numbers: list[Number]) -> Number:

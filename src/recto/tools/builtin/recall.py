@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
-from recto.conversation.messages import File, Text, ToolPart
+from recto.conversation.messages import File, Text
 from recto.errors import ToolError
-from recto.page.earlier_results import NotRecalled, Recalled
+from recto.page.earlier_results import NotRecalled
 from recto.page.fold.fold_settings import RECALL
 from recto.page.manifest import Recall
 from recto.tools.mark import tool as mark_tool
@@ -41,30 +40,24 @@ async def recall(
     query = Recall(tool, path if path and path.strip() else None, n)
     result = await context.log.recall(query)
     if isinstance(result, NotRecalled):
-        raise ToolError(_error_text(query, result))
-    return ToolResult(parts=_with_head(query, result))
-
-
-def _with_head(query: Recall, result: Recalled) -> tuple[ToolPart, ...]:
-    """Return the texts as one, below a heading line, and the files."""
+        number = NO_NUMBER if result.of else NO_RESULTS
+        text = {"tool": NO_TOOL, "file": NO_FILE, "number": number, "unsorted": UNSORTED}[result.problem]
+        names = result.alternatives
+        more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
+        raise ToolError(
+            text.format(
+                what=_describe(query),
+                tool=query.tool,
+                n=query.n,
+                of=result.of,
+                known=(", ".join(names[:MOST_KNOWN]) or "none") + more,
+            )
+        )
     time = f", of {result.time:%Y-%m-%d %H:%M:%S %Z}" if result.time else ""
     head = HEAD.format(what=_describe(query), n=query.n, of=result.of, time=time)
     words = "\n".join([part.text for part in result.parts if isinstance(part, Text)])
-    return (Text(text=head + words), *[part for part in result.parts if isinstance(part, File)])
-
-
-def _error_text(query: Recall, result: NotRecalled) -> str:
-    number = NO_NUMBER if result.of else NO_RESULTS
-    text = {"tool": NO_TOOL, "file": NO_FILE, "number": number, "unsorted": UNSORTED}[result.problem]
-    return text.format(
-        what=_describe(query), tool=query.tool, n=query.n, of=result.of, known=_join_names(result.alternatives)
-    )
+    return ToolResult(parts=(Text(text=head + words), *[part for part in result.parts if isinstance(part, File)]))
 
 
 def _describe(query: Recall) -> str:
     return query.tool if query.path is None else f"{query.tool} of {query.path}"
-
-
-def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
-    return (", ".join(names[:MOST_KNOWN]) or "none") + more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -13,9 +13,16 @@ from pathlib import Path
 
 from recto.config.run_settings import CommandSettings
 from recto.errors import ToolError
-from recto.sandbox.bubblewrap import OF_NETWORK, TRUSTED, binds_descriptors, isolated, readable, readable_paths
+from recto.sandbox.bubblewrap import (
+    CERTIFICATES,
+    NETWORK_FILES,
+    binds_descriptors,
+    isolation_words,
+    readable_paths,
+    readable_words,
+)
 from recto.sandbox.system_calls import call_filter
-from recto.tools.commands.masks import EMPTY, Masks, open_masks
+from recto.tools.commands.masks import EMPTY, open_masks
 from recto.tools.workspace.workspaces import Workspace
 
 TEMPORARY, HOME = "/tmp", "/tmp/home"  # noqa: S108 - its own
@@ -65,16 +72,21 @@ class Confinement:
 
     settings: CommandSettings
     program: str | None
-    given: Mapping[str, str]
+    server_environment: Mapping[str, str]
 
     @contextmanager
-    def starting(self, command: str, workspace: Workspace, folder: str) -> Generator[Start]:
+    def prepare(self, command: str, workspace: Workspace, folder: str) -> Generator[Start]:
         """Yield how to start a command in a folder of its workspace. Valid once, inside the context."""
-        _check(command)
+        if "\0" in command:
+            raise ToolError("The command has a null character in it. Leave it out.")
+        if len(command.encode(errors="replace")) > LONGEST_COMMAND:
+            raise ToolError(f"The command is longer than {LONGEST_COMMAND:,} bytes. Put it into a file, and run that.")
         place = str(workspace.folder / folder) if folder else str(workspace.folder)
         launch = self._launch(command)
         if self.program is None:
-            yield Start(words=launch, folder=place, environment=self._environment(self.given.get("HOME", place)))
+            yield Start(
+                words=launch, folder=place, environment=self._environment(self.server_environment.get("HOME", place))
+            )
             return
         with ExitStack() as stack:
             etc = {
@@ -83,8 +95,14 @@ class Confinement:
             files = {path: _readable_pipe(text.encode(), stack) for path, text in etc.items()}
             calls = call_filter()
             filtered = _readable_pipe(calls, stack) if calls else None
-            masks = _masks(self.program, workspace, stack)
-            words = (*self._sandbox(self.program, workspace), *_data_words(files), *masks.words)
+            masks = open_masks(workspace, stack)
+            if masks.descriptors and not binds_descriptors(self.program):
+                raise ToolError(TOO_OLD.format(program=self.program))
+            words = (
+                *self._sandbox(self.program, workspace),
+                *(item for path, descriptor in files.items() for item in ("--ro-bind-data", str(descriptor), path)),
+                *masks.words,
+            )
             end = (
                 "--remount-ro",
                 "/",
@@ -106,13 +124,17 @@ class Confinement:
     @property
     def _path(self) -> str:
         """Folders with programs: the configured ones, the system's, and that of our Python."""
-        named = [path for one in self._readable for path in (one, f"{one}/bin") if Path(path).name == "bin"]
-        return ":".join([*filter(os.path.isdir, named), *SYSTEM_PATH, str(Path(sys.executable).parent)])
+        programs = [path for one in self._readable for path in (one, f"{one}/bin") if Path(path).name == "bin"]
+        return ":".join([*filter(os.path.isdir, programs), *SYSTEM_PATH, str(Path(sys.executable).parent)])
 
     def _environment(self, home: str) -> dict[str, str]:
-        asked = {name: self.given[name] for name in _names(self.settings.environment) if name in self.given}
-        known = {"PATH": self._path, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": TEMPORARY, "TERM": "dumb"}
-        return {**known, **asked}
+        passed_on = {
+            name: self.server_environment[name]
+            for name in _names(self.settings.environment)
+            if name in self.server_environment
+        }
+        own = {"PATH": self._path, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": TEMPORARY, "TERM": "dumb"}
+        return {**own, **passed_on}
 
     def _launch(self, command: str) -> tuple[str, ...]:
         settings, shell = self.settings, shutil.which("bash", path=self._path) or "sh"
@@ -124,12 +146,12 @@ class Confinement:
     def _sandbox(self, program: str, workspace: Workspace) -> tuple[str, ...]:
         settings, folder = self.settings, str(workspace.folder)
         size = ("--size", str(settings.scratch_bytes), "--tmpfs")
-        read = (*(OF_NETWORK if settings.network else TRUSTED), *self._readable)
+        read = (*(NETWORK_FILES if settings.network else CERTIFICATES), *self._readable)
         folders, files = _private_places(workspace, readable_paths(read))
         return (
-            *(*isolated(program), "--uid", USER, "--gid", USER, *(("--share-net",) if settings.network else ())),
+            *(*isolation_words(program), "--uid", USER, "--gid", USER, *(("--share-net",) if settings.network else ())),
             *(*size, TEMPORARY, "--dir", HOME, *size, "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - its own
-            *readable(read),
+            *readable_words(read),
             *(word for place in folders for word in ("--size", "4096", "--tmpfs", place)),
             *(word for place in files for word in ("--ro-bind", EMPTY, place)),
             # The thread's folder lies inside a private one. Its mount point is made before those become read-only.
@@ -137,10 +159,10 @@ class Confinement:
         )
 
 
-def _private_places(workspace: Workspace, seen: Iterable[str]) -> tuple[list[str], list[str]]:
+def _private_places(workspace: Workspace, readable_folders: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the private folders and files that are visible through readable paths outside the workspace."""
     folders, files = list[str](), list[str]()
-    for path, one in product(workspace.private, seen):
+    for path, one in product(workspace.private, readable_folders):
         real = Path(one).resolve()
         if path.is_relative_to(real) and path.exists():
             place = Path(one) / path.relative_to(real)
@@ -149,15 +171,8 @@ def _private_places(workspace: Workspace, seen: Iterable[str]) -> tuple[list[str
     return folders, files
 
 
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def _check(command: str) -> None:
-    if "\0" in command:
-        raise ToolError("The command has a null character in it. Leave it out.")
-    if len(command.encode(errors="replace")) > LONGEST_COMMAND:
-        raise ToolError(f"The command is longer than {LONGEST_COMMAND:,} bytes. Put it into a file, and run that.")
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _readable_pipe(data: bytes, stack: ExitStack) -> int:
@@ -167,15 +182,3 @@ def _readable_pipe(data: bytes, stack: ExitStack) -> int:
     with os.fdopen(writing, "wb") as file:
         file.write(data)
     return reading
-
-
-def _data_words(files: Mapping[str, int]) -> Iterator[str]:
-    for path, descriptor in files.items():
-        yield from ("--ro-bind-data", str(descriptor), path)
-
-
-def _masks(program: str, workspace: Workspace, stack: ExitStack) -> Masks:
-    masks = open_masks(workspace, stack)
-    if masks.descriptors and not binds_descriptors(program):
-        raise ToolError(TOO_OLD.format(program=program))
-    return masks

@@ -40,8 +40,8 @@ class OpenPlaces:
 
     def __init__(self, workspace: Workspace, stack: ExitStack) -> None:
         self._stack = stack
-        self._opened: dict[tuple[str, ...], int | None] = {}
-        self._opened[()] = self._kept(os.open(workspace.folder, FOLDER))
+        self._directories: dict[tuple[str, ...], int | None] = {}
+        self._directories[()] = self._close_later(os.open(workspace.folder, FOLDER))
 
     def of(self, place: str) -> int | None:
         """Return the descriptor of a place, or None if nothing is there. Raises ToolError for a link on the way or
@@ -51,8 +51,8 @@ class OpenPlaces:
 
     def is_folder(self, place: str) -> bool:
         """Return True if a folder is there."""
-        found = self.of(place)
-        return found is not None and stat.S_ISDIR(os.fstat(found).st_mode)
+        descriptor = self.of(place)
+        return descriptor is not None and stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
     def is_linked_by_git(self, place: str) -> bool:
         """Return True for a link directly in git's folder. Guarding that folder guards the link."""
@@ -60,27 +60,27 @@ class OpenPlaces:
         if git != GIT or not name or "/" in name or not self.is_folder(git):
             return False
         try:
-            found = os.stat(name, dir_fd=self.of(git), follow_symlinks=False)
+            status = os.stat(name, dir_fd=self.of(git), follow_symlinks=False)
         except FileNotFoundError:
             return False
-        return stat.S_ISLNK(found.st_mode)
+        return stat.S_ISLNK(status.st_mode)
 
     def _open(self, names: tuple[str, ...]) -> int | None:
-        if names not in self._opened:
+        if names not in self._directories:
             folder = self._open(names[:-1])
-            self._opened[names] = None if folder is None else self._step(folder, names)
-        return self._opened[names]
+            self._directories[names] = None if folder is None else self._step(folder, names)
+        return self._directories[names]
 
     def _step(self, folder: int, names: tuple[str, ...]) -> int | None:
         try:
-            found = self._kept(os.open(names[-1], PLACE, dir_fd=folder))
+            descriptor = self._close_later(os.open(names[-1], PLACE, dir_fd=folder))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        if stat.S_ISLNK(os.fstat(found).st_mode):
+        if stat.S_ISLNK(os.fstat(descriptor).st_mode):
             raise ToolError(LINKED.format(path="/".join(names)))
-        return found
+        return descriptor
 
-    def _kept(self, descriptor: int) -> int:
+    def _close_later(self, descriptor: int) -> int:
         self._stack.callback(os.close, descriptor)
         return descriptor
 
@@ -104,22 +104,22 @@ def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
     """Make hidden places empty and guarded ones read-only. Neither they nor their parents can be moved: a folder with a
     mount on it cannot be renamed.
     """
-    places, words, bound = OpenPlaces(workspace, stack), list[str](), list[int]()
-    for place, word in _bound(workspace):
+    places, words, descriptors = OpenPlaces(workspace, stack), list[str](), list[int]()
+    for place, word in _mounts(workspace):
         # Two lists may name the same place, and bubblewrap closes each descriptor after use.
-        if (found := places.of(place)) is not None:
-            bound.append(os.dup(found))
-            stack.callback(os.close, bound[-1])
-            words += (word, str(bound[-1]), str(workspace.folder / place))
+        if (descriptor := places.of(place)) is not None:
+            descriptors.append(os.dup(descriptor))
+            stack.callback(os.close, descriptors[-1])
+            words += (word, str(descriptors[-1]), str(workspace.folder / place))
     for place in workspace.hidden:
         words += _hide(places, workspace.folder, place)
-    return Masks(words=tuple(words), descriptors=tuple(bound))
+    return Masks(words=tuple(words), descriptors=tuple(descriptors))
 
 
-def _bound(workspace: Workspace) -> Iterator[tuple[str, str]]:
+def _mounts(workspace: Workspace) -> Iterator[tuple[str, str]]:
     """Yield places with the options that bind them: parents first, outermost first, then guarded places."""
-    kept = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
-    around = {tuple(names[:depth]) for names in kept for depth in range(1, len(names))}
+    places = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
+    around = {tuple(names[:depth]) for names in places for depth in range(1, len(names))}
     for names in sorted(around, key=len):
         yield "/".join(names), "--bind-fd"
     for place in workspace.guarded:

@@ -58,7 +58,7 @@ class FittedTexts:
     is_cut: bool
 
 
-def fit(stdout: PrintedText, stderr: PrintedText, room: int) -> FittedTexts:
+def fit_texts(stdout: PrintedText, stderr: PrintedText, room: int) -> FittedTexts:
     """Fit both texts into `room` characters of JSON. The shorter one stays whole if possible."""
     sizes = [_size(one.head + one.tail) + (room if one.missing else 0) for one in (stdout, stderr)]
     share = common_length(sizes, max(room, 0))
@@ -67,35 +67,37 @@ def fit(stdout: PrintedText, stderr: PrintedText, room: int) -> FittedTexts:
     return FittedTexts(stdout=out, stderr=err, is_cut=is_cut)
 
 
-def answer(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int, output: str) -> str:
+def format_answer(
+    stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int, output: str
+) -> str:
     """Return the answer in at most so many characters; `output` is the path of the whole output if it was cut."""
-    told: dict[str, Json] = {"stdout": "", "stderr": "", **rest}
-    fitted = fit(stdout, stderr, characters - len(dump(told)))
-    if fitted.is_cut:
-        told = {**told, "cut": True, **({"output": output} if output else {})}
-        fitted = fit(stdout, stderr, characters - len(dump(told)))
-    return dump({**told, "stdout": fitted.stdout, "stderr": fitted.stderr}).decode()
+    answer_row: dict[str, Json] = {"stdout": "", "stderr": "", **rest}
+    texts = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
+    if texts.is_cut:
+        answer_row = {**answer_row, "cut": True, **({"output": output} if output else {})}
+        texts = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
+    return dump({**answer_row, "stdout": texts.stdout, "stderr": texts.stderr}).decode()
 
 
 def fits(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int) -> bool:
     """Return True if nothing has to be cut."""
-    return not fit(stdout, stderr, characters - len(dump({"stdout": "", "stderr": "", **rest}))).is_cut
+    return not fit_texts(stdout, stderr, characters - len(dump({"stdout": "", "stderr": "", **rest}))).is_cut
 
 
 def _cut(text: PrintedText, room: int) -> str:
     whole = text.head + text.tail
     if not text.missing and _size(whole) <= room:
         return whole
-    left = room - _size(MARK.format(count=text.length))
-    if left < LEAST:
+    remaining = room - _size(MARK.format(count=text.length))
+    if remaining < LEAST:
         return ""
     # The end tells how the command ended, so it gets the larger part.
-    head = _beginning(text.head if text.missing else whole, left // 3)
-    tail = _beginning((text.tail if text.missing else whole)[::-1], left - _size(head))[::-1]
+    head = _cut_end(text.head if text.missing else whole, remaining // 3)
+    tail = _cut_end((text.tail if text.missing else whole)[::-1], remaining - _size(head))[::-1]
     return head + MARK.format(count=text.length - len(head) - len(tail)) + tail
 
 
-def _beginning(text: str, room: int) -> str:
+def _cut_end(text: str, room: int) -> str:
     return text[: bisect_right(range(1, len(text) + 1), room, key=lambda length: _size(text[:length]))]
 
 
@@ -103,7 +105,7 @@ def _size(text: str) -> int:
     return len(text) + sum(map(text.count, _DOUBLED))
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Remove everything from whole lines, or the last part of one, that only a terminal understands."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
@@ -208,13 +210,13 @@ class _Stream:
         if len(text) - end > LONGEST_LINE:
             end = len(text)
         self._line = text[end:]
-        return clean(text[:end])
+        return clean_text(text[:end])
 
     def rest(self) -> str:
         """Return the last, unfinished line."""
         text = self._line + self._decoder.decode(b"", final=True)
         self._line = ""
-        return clean(text)
+        return clean_text(text)
 
     def add(self, text: str) -> None:
         self._length += len(text)

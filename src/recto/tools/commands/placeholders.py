@@ -45,12 +45,12 @@ class Placeholders:
     def __init__(self, notes: Path | None = None) -> None:
         self._lock = Lock()
         # For each running command of a folder, the places it cannot change there.
-        self._at_work: dict[Path, list[Sequence[str]]] = {}
-        self._made: dict[Path, list[str]] = {}
+        self._running: dict[Path, list[Sequence[str]]] = {}
+        self._names: dict[Path, list[str]] = {}
         self._notes = _Notes(notes) if notes else None
 
     @contextmanager
-    def standing(self, workspace: Workspace) -> Generator[Workspace]:
+    def create_missing(self, workspace: Workspace) -> Generator[Workspace]:
         """Create all missing guarded places inside the context and yield the workspace with the places that are
         guarded.
 
@@ -62,17 +62,21 @@ class Placeholders:
             yield replace(workspace, guarded=guarded)
         finally:
             with self._lock:
-                self._at_work[workspace.folder].remove(guarded)
+                self._running[workspace.folder].remove(guarded)
                 self._clear(workspace)
 
     def _begin(self, workspace: Workspace) -> tuple[str, ...]:
-        others = self._at_work.setdefault(workspace.folder, [])
+        others = self._running.setdefault(workspace.folder, [])
         try:
             # Check before anything is created, then list what exists.
             guarded_places(workspace)
             self._make(workspace)
             guarded = guarded_places(workspace)
-            _refuse_beside(others, guarded)
+            # Reject a start beside a command with an unguarded path: it could replace the path by a link during the
+            # mount
+            for place in guarded:
+                if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
+                    raise ToolError(BEFORE.format(place=place))
         except (OSError, ToolError):
             self._clear(workspace)
             raise
@@ -80,22 +84,22 @@ class Placeholders:
         return guarded
 
     def _make(self, workspace: Workspace) -> None:
-        made = self._made.setdefault(workspace.folder, [])
+        placeholders = self._names.setdefault(workspace.folder, [])
         missing = [place for place in workspace.guarded if _is_missing(workspace, place)]
         if missing and self._notes:
-            self._notes.write({**self._made, workspace.folder: [*made, *missing]})
-        made += [place for place in missing if _make(workspace, place)]
+            self._notes.write({**self._names, workspace.folder: [*placeholders, *missing]})
+        placeholders += [place for place in missing if _make(workspace, place)]
 
     def _clear(self, workspace: Workspace) -> None:
         # Removing a mounted placeholder would end its protection.
-        if self._at_work[workspace.folder]:
+        if self._running[workspace.folder]:
             return
-        del self._at_work[workspace.folder]
-        made = self._made.pop(workspace.folder, [])
-        for place in made:
-            _take_away(workspace, place)
-        if made and self._notes:
-            self._notes.write(self._made)
+        del self._running[workspace.folder]
+        placeholders = self._names.pop(workspace.folder, [])
+        for place in placeholders:
+            _remove(workspace, place)
+        if placeholders and self._notes:
+            self._notes.write(self._names)
 
 
 class _Notes:
@@ -105,20 +109,23 @@ class _Notes:
         self._folder = folder
         self._file: int | None = None
 
-    def write(self, made: Mapping[Path, Sequence[str]]) -> None:
+    def write(self, places_by_folder: Mapping[Path, Sequence[str]]) -> None:
         """Store what exists or is about to."""
         if self._file is None:
             self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._file = os.open(self._folder / f"{uuid4().hex}.json", NEW_FILE, PRIVATE_FILE)
             fcntl.flock(self._file, fcntl.LOCK_EX)
-        line = json.dumps({str(folder): list(places) for folder, places in made.items() if places}).encode() + b"\n"
+        line = (
+            json.dumps({str(folder): list(places) for folder, places in places_by_folder.items() if places}).encode()
+            + b"\n"
+        )
         # In this order one of the two versions is complete whenever the process is killed.
         os.pwrite(self._file, line, 0)
         os.ftruncate(self._file, len(line))
         os.fsync(self._file)
 
 
-def take_away_left(notes: Path) -> int:
+def remove_leftovers(notes: Path) -> int:
     """Remove the placeholders of dead processes. Return how many places they had noted.
 
     A note stays as long as its folder is missing.
@@ -128,22 +135,17 @@ def take_away_left(notes: Path) -> int:
         # The process that holds the lock is alive.
         with suppress(OSError, ValueError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            noted = cast("dict[str, list[str]]", json.loads(file.readline() or b"{}"))
-            there = {folder: places for folder, places in noted.items() if Path(folder).is_dir()}
-            left = [(Workspace(folder=Path(folder), is_own=False), one) for folder in there for one in there[folder]]
-            for workspace, place in left:
-                _take_away(workspace, place)
-            count += len(left)
-            if len(there) == len(noted):
+            notes_by_folder = cast("dict[str, list[str]]", json.loads(file.readline() or b"{}"))
+            there = {folder: places for folder, places in notes_by_folder.items() if Path(folder).is_dir()}
+            leftovers = [
+                (Workspace(folder=Path(folder), is_own=False), one) for folder in there for one in there[folder]
+            ]
+            for workspace, place in leftovers:
+                _remove(workspace, place)
+            count += len(leftovers)
+            if len(there) == len(notes_by_folder):
                 path.unlink()
     return count
-
-
-def _refuse_beside(others: Sequence[Sequence[str]], guarded: Sequence[str]) -> None:
-    """Reject a start beside a command with an unguarded path: it could replace the path by a link during the mount."""
-    for place in guarded:
-        if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
-            raise ToolError(BEFORE.format(place=place))
 
 
 def _is_missing(workspace: Workspace, place: str) -> bool:
@@ -159,24 +161,21 @@ def _make(workspace: Workspace, place: str) -> bool:
     """Create a placeholder and return True. Without a parent folder none is needed."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError):
-        with _opened(workspace, tuple(folders)) as folder:
-            _put(folder, name, _content(place))
+        with _open_parent(workspace, tuple(folders)) as folder:
+            content = _content(place)
+            if content is None:
+                os.mkdir(name, PRIVATE_FOLDER, dir_fd=folder)
+            else:
+                with os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), "wb") as file:
+                    file.write(content)
         return True
     return False
 
 
-def _put(folder: int, name: str, content: bytes | None) -> None:
-    if content is None:
-        os.mkdir(name, PRIVATE_FOLDER, dir_fd=folder)
-    else:
-        with os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), "wb") as file:
-            file.write(content)
-
-
-def _take_away(workspace: Workspace, place: str) -> None:
+def _remove(workspace: Workspace, place: str) -> None:
     """Remove a placeholder, unless somebody replaced it: ours is empty and private to its owner."""
     *folders, name = place.split("/")
-    with suppress(OSError, ToolError), _opened(workspace, tuple(folders)) as folder:
+    with suppress(OSError, ToolError), _open_parent(workspace, tuple(folders)) as folder:
         content, mode = _content(place), os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & PERMISSIONS
         if content is None and mode == PRIVATE_FOLDER:
             os.rmdir(name, dir_fd=folder)
@@ -196,7 +195,7 @@ def _holds(folder: int, name: str, content: bytes) -> bool:
 
 
 @contextmanager
-def _opened(workspace: Workspace, folders: tuple[str, ...]) -> Generator[int]:
+def _open_parent(workspace: Workspace, folders: tuple[str, ...]) -> Generator[int]:
     top = open_root(workspace)
     try:
         with open_folder(top, folders) as folder:

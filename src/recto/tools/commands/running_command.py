@@ -37,31 +37,29 @@ DRAIN_SECONDS = 0.5
 SANDBOX = ("bubblewrap", "the first process", "the shell")
 SETUP_SECONDS, SETUP_TICK_SECONDS = 1.0, 0.002
 KILLED = 128 + signal.SIGKILL
-ENDED = "It was ended: "
-TIMED_OUT = ENDED + "it took longer than {seconds:g} seconds. Ask for less, give it more time, or run it in background."
-JOB_TIMED_OUT = ENDED + "it took longer than {seconds:g} seconds. Ask for less, or give it more time."
-PRINTED_TOO_MUCH = ENDED + "it printed more than {most:,} bytes. Have it print less, or write to a file."
-TOO_MANY_PROCESSES = ENDED + "it had more than {most:,} processes."
-TOO_MUCH_MEMORY = ENDED + "it had more than {most:,} bytes in memory."
-TOO_MUCH_WRITTEN = ENDED + "the workspace holds more than {most:,} bytes. Delete what is not needed."
+ENDING = "It was ended: "
+TIMED_OUT = (
+    ENDING + "it took longer than {seconds:g} seconds. Ask for less, give it more time, or run it in background."
+)
+JOB_TIMED_OUT = ENDING + "it took longer than {seconds:g} seconds. Ask for less, or give it more time."
+PRINTED_TOO_MUCH = ENDING + "it printed more than {most:,} bytes. Have it print less, or write to a file."
+TOO_MANY_PROCESSES = ENDING + "it had more than {most:,} processes."
+TOO_MUCH_MEMORY = ENDING + "it had more than {most:,} bytes in memory."
+TOO_MUCH_WRITTEN = ENDING + "the workspace holds more than {most:,} bytes. Delete what is not needed."
 
 
 def family(pid: int, most: int) -> Sequence[int]:
     """Return a process and its descendants, at most one more than `most`."""
-    found, place = [pid], 0
-    while place < len(found) <= most:
-        found += _children(found[place])
+    pids, place = [pid], 0
+    while place < len(pids) <= most:
+        below = list[int]()
+        # A process that is gone has no children: they were moved to another parent or ended.
+        with suppress(OSError):
+            for thread in (_PROCESSES / str(pids[place]) / "task").iterdir():
+                below += map(int, (thread / "children").read_bytes().split())
+        pids += below
         place += 1
-    return found
-
-
-def _children(pid: int) -> Sequence[int]:
-    below = list[int]()
-    # A process that is gone has no children: they were moved to another parent or ended.
-    with suppress(OSError):
-        for thread in (_PROCESSES / str(pid) / "task").iterdir():
-            below += map(int, (thread / "children").read_bytes().split())
-    return below
+    return pids
 
 
 def memory_of(pids: Sequence[int], most: int) -> int:
@@ -78,8 +76,8 @@ def _resident(pid: int) -> int:
 
 def _share(pid: int) -> int:
     with suppress(OSError):
-        if found := _SHARE.search((_PROCESSES / str(pid) / "smaps_rollup").read_bytes()):
-            return int(found[1]) * 1_024
+        if match := _SHARE.search((_PROCESSES / str(pid) / "smaps_rollup").read_bytes()):
+            return int(match[1]) * 1_024
     return _resident(pid)
 
 
@@ -118,7 +116,7 @@ class Command:
         """Start the command and follow it to its end. Raises ToolError if it cannot be started."""
         process = self._start(starting)
         try:
-            self._let_go(process)
+            self._release(process)
             with selectors.DefaultSelector() as selector:
                 for name, pipe in _pipes(process).items():
                     os.set_blocking(pipe.fileno(), False)
@@ -154,7 +152,7 @@ class Command:
                 raise ToolError(self._why)
             self._is_confined = bool(start.descriptors)
             try:
-                self._process = subprocess.Popen(  # noqa: S603 - a command is what this is for
+                self._process = subprocess.Popen(  # noqa: S603 - as said
                     start.words,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -168,7 +166,7 @@ class Command:
                 raise ToolError(f"The command cannot be started: {error.strerror}.") from error
             return self._process
 
-    def _let_go(self, process: subprocess.Popen[bytes]) -> None:
+    def _release(self, process: subprocess.Popen[bytes]) -> None:
         """Let the command begin once its sandbox would end with us. Before that, it would survive our death."""
         until = time.monotonic() + SETUP_SECONDS
         while self._is_confined and time.monotonic() < until and not self._has_ended(process):
@@ -181,10 +179,18 @@ class Command:
                 process.stdin.write(b"\n")
 
     def _follow(self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> None:
-        began = looked = counted = time.monotonic()
+        began = looked = measured_at = time.monotonic()
         over: float | None = None
         while over is None or (selector.get_map() and time.monotonic() < over):
-            self._read(selector)
+            # An empty selector would sleep the full timeout, and the end is near.
+            for key, _ in selector.select(TICK_SECONDS if selector.get_map() else TICK_SECONDS / 5):
+                with suppress(BlockingIOError):
+                    data = os.read(key.fd, PIECE_BYTES)
+                    if data:
+                        name: StreamName = "stdout" if key.data == "stdout" else "stderr"
+                        self.output.add(name, data)
+                    else:
+                        selector.unregister(key.fileobj)
             now = time.monotonic()
             if self.output.bytes > self._settings.output_bytes:
                 self.end(PRINTED_TOO_MUCH.format(most=self._settings.output_bytes))
@@ -197,21 +203,10 @@ class Command:
                 over = now + DRAIN_SECONDS
             elif over is None:
                 self._check(process.pid, now - began)
-            if self._workspace.most_bytes and now - counted > DISK_SECONDS and not self._counting.is_alive():
-                counted = now
+            if self._workspace.most_bytes and now - measured_at > DISK_SECONDS and not self._counting.is_alive():
+                measured_at = now
                 self._counting = Thread(target=self._check_disk, name=COUNTING, daemon=True)
                 self._counting.start()
-
-    def _read(self, selector: selectors.BaseSelector) -> None:
-        # An empty selector would sleep the full timeout, and the end is near.
-        for key, _ in selector.select(TICK_SECONDS if selector.get_map() else TICK_SECONDS / 5):
-            with suppress(BlockingIOError):
-                data = os.read(key.fd, PIECE_BYTES)
-                if data:
-                    name: StreamName = "stdout" if key.data == "stdout" else "stderr"
-                    self.output.add(name, data)
-                else:
-                    selector.unregister(key.fileobj)
 
     def _has_ended(self, process: subprocess.Popen[bytes]) -> bool:
         # Under the lock: the id may belong to another process after this.

@@ -20,7 +20,7 @@ from recto.tools.commands.placeholders import Placeholders
 from recto.tools.commands.running_command import Command, Ending
 from recto.tools.commands.whole_output import WholeOutput, new_output
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.workspace.workspaces import Workspace, guarded_now
+from recto.tools.workspace.workspaces import Workspace, refresh_guarded
 
 LOGGER = logging.getLogger("recto.tools")
 JOB = "job-"
@@ -59,7 +59,7 @@ class Job:
     running: Command
     ending: Ending | None = None
     began: float = field(default_factory=time.monotonic)
-    ended: float = 0.0
+    end_time: float = 0.0
     done: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -70,7 +70,7 @@ class Job:
     @property
     def seconds(self) -> float:
         """The run time so far."""
-        return (self.ended or time.monotonic()) - self.began
+        return (self.end_time or time.monotonic()) - self.began
 
 
 class Terminal:
@@ -110,9 +110,9 @@ class Terminal:
     async def begin(self, order: Order) -> Job:
         """Start a job and wait briefly for an early end. Raises ToolError if there are too many."""
         self._make_room(order)
-        used = self._used(order.workspace.folder)
+        used_paths = self._paths_in_use(order.workspace.folder)
         # No other job can start meanwhile: there is no await between.
-        file = new_output(order.workspace, JOB, kept=self.settings.outputs, used=used)
+        file = new_output(order.workspace, JOB, most=self.settings.outputs, used_paths=used_paths)
         output = Output(JOB_CHARACTERS, lambda: file, file)
         command = Command(self.settings, order.workspace, output, order.seconds, None)
         job = Job(id=Path(file.path).stem, order=order, running=command)
@@ -131,7 +131,7 @@ class Terminal:
 
     def is_at_work_in(self, workspace: Path) -> bool:
         """Return True if any job runs in the workspace."""
-        return bool(self._used(workspace))
+        return bool(self._paths_in_use(workspace))
 
     async def end(self, jobs: Collection[Job], why: str) -> None:
         """End jobs and wait briefly for them."""
@@ -156,30 +156,30 @@ class Terminal:
         await self.end(self._jobs, BY_SERVER)
 
     def _follow(self, order: Order, command: Command) -> Ending:
-        with self._placeholders.standing(guarded_now(order.workspace)) as workspace:
-            return command.run(self._confinement.starting(order.command, workspace, order.folder))
+        with self._placeholders.create_missing(refresh_guarded(order.workspace)) as workspace:
+            return command.run(self._confinement.prepare(order.command, workspace, order.folder))
 
     def _output(self, order: Order) -> Output:
         def make() -> WholeOutput:
-            used = self._used(order.workspace.folder)
-            return new_output(order.workspace, "", kept=self.settings.outputs, used=used)
+            used_paths = self._paths_in_use(order.workspace.folder)
+            return new_output(order.workspace, "", most=self.settings.outputs, used_paths=used_paths)
 
         return Output(order.characters, make)
 
-    def _used(self, workspace: Path) -> frozenset[str]:
+    def _paths_in_use(self, workspace: Path) -> frozenset[str]:
         running = [job for job in self._jobs if job.ending is None and job.order.workspace.folder == workspace]
         return frozenset(job.output.path for job in running)
 
     def _make_room(self, order: Order) -> None:
-        forgotten = [job for job in self._jobs if job.ending is not None][:-JOBS_KNOWN]
-        self._jobs = [job for job in self._jobs if job not in forgotten]
+        old_jobs = [job for job in self._jobs if job.ending is not None][:-JOBS_KNOWN]
+        self._jobs = [job for job in self._jobs if job not in old_jobs]
         at_work = [job for job in self._jobs if job.ending is None]
         own = [job for job in at_work if job in self.jobs(order.owner, order.thread)]
         limits = (own, self.settings.thread_jobs, "in this thread"), (at_work, self.settings.jobs, "on this server")
         for jobs, most, where in limits:
             if len(jobs) >= most:
-                counted = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
-                raise ToolError(TOO_MANY_JOBS.format(counted=counted, where=where))
+                count = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+                raise ToolError(TOO_MANY_JOBS.format(counted=count, where=where))
 
     def _work(self, job: Job) -> None:
         try:
@@ -190,5 +190,5 @@ class Terminal:
             LOGGER.exception("%s could not be followed to its end", job.id)
             job.ending = Ending(code=1, why=BY_MISTAKE)
         finally:
-            job.ended = time.monotonic()
+            job.end_time = time.monotonic()
             job.done.set()

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from recto.conversation.json import Json
 from recto.errors import ToolError
-from recto.tools.commands.output import Output, answer, fits
+from recto.tools.commands.output import Output, fits, format_answer
 from recto.tools.commands.running_command import Ending
 from recto.tools.commands.terminal import BY_USER, JOB, Job, Order, Terminal
 from recto.tools.commands.whole_output import end_of_output, path_of
@@ -19,7 +19,7 @@ from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import Progress, ToolContext
 from recto.tools.workspace.open_path import names_in, open_path, roots_of
-from recto.tools.workspace.workspace_files import SHOWN, open_root
+from recto.tools.workspace.workspace_files import SHOWN_CHARACTERS, open_root
 from recto.tools.workspace.workspaces import Workspace
 
 NAME = re.compile(rf"{JOB}[1-9][0-9]{{0,8}}")
@@ -49,25 +49,25 @@ async def terminal_jobs(
     jobs = terminal.jobs(context.owner, context.thread)
     if action == "list":
         return {"jobs": [_row(one) for one in jobs]}
-    known = ", ".join(one.id for one in jobs) or "none"
+    job_names = ", ".join(one.id for one in jobs) or "none"
     if not job:
-        raise ToolError(UNNAMED.format(known=known))
-    found = next((one for one in jobs if one.id == job), None)
-    if found is None and (earlier := await _earlier(terminal, workspace, job, context.characters)):
+        raise ToolError(UNNAMED.format(known=job_names))
+    match = next((one for one in jobs if one.id == job), None)
+    if match is None and (earlier := await _earlier(terminal, workspace, job, context.characters)):
         return earlier
-    if found is None:
-        raise ToolError(NO_JOB.format(name=job[:NAME_SHOWN], known=known))
+    if match is None:
+        raise ToolError(NO_JOB.format(name=job[:NAME_SHOWN], known=job_names))
     if action == "end":
-        await terminal.end((found,), BY_USER)
-    return {**_row(found), "newest": await _newest(workspace, found.id, context.characters)}
+        await terminal.end((match,), BY_USER)
+    return {**_row(match), "newest": await _newest(workspace, match.id, context.characters)}
 
 
 def _row(job: Job) -> dict[str, Json]:
-    told: dict[str, Json] = {"job": job.id, "command": job.order.command[:COMMAND_SHOWN]}
-    told |= {"state": "running" if job.ending is None else "ended", "seconds": round(job.seconds, 1)}
+    row: dict[str, Json] = {"job": job.id, "command": job.order.command[:COMMAND_SHOWN]}
+    row |= {"state": "running" if job.ending is None else "ended", "seconds": round(job.seconds, 1)}
     if job.ending is not None:
-        told |= {"exitCode": job.ending.code, **({"ended": job.ending.why} if job.ending.why else {})}
-    return {**told, "output": job.output.path}
+        row |= {"exitCode": job.ending.code, **({"ended": job.ending.why} if job.ending.why else {})}
+    return {**row, "output": job.output.path}
 
 
 async def _earlier(terminal: Terminal, workspace: Workspace, job: str, characters: int) -> dict[str, Json] | None:
@@ -105,7 +105,11 @@ async def terminal_execute(
     if terminal is None or workspace is None:
         raise ToolError(NO_TERMINAL)
     settings = terminal.settings
-    longest = settings.job_seconds if background else min(settings.seconds, _within(context.seconds))
+    longest = (
+        settings.job_seconds
+        if background
+        else min(settings.seconds, max(context.seconds - ANSWERING_SECONDS, context.seconds / 2))
+    )
     order = Order(
         command=command,
         workspace=workspace,
@@ -116,16 +120,11 @@ async def terminal_execute(
         characters=context.characters,
     )
     if not background:
-        ending, output = await terminal.run(order, _reporting(context, command))
-        return _told(output, _how(ending), context.characters)
+        ending, output = await terminal.run(order, _reporter(context, command))
+        return _format_answer(output, _ending_row(ending), context.characters)
     job = await terminal.begin(order)
     state: dict[str, Json] = {"job": job.id, "output": job.output.path}
-    return _told(job.output, {**_how(job.ending), **state}, context.characters)
-
-
-def _within(seconds: float) -> float:
-    """Return how long a command may take so that time is left to return its output."""
-    return max(seconds - ANSWERING_SECONDS, seconds / 2)
+    return _format_answer(job.output, {**_ending_row(job.ending), **state}, context.characters)
 
 
 def _folder(workspace: Workspace, path: str) -> str:
@@ -133,13 +132,13 @@ def _folder(workspace: Workspace, path: str) -> str:
     names = names_in(path, roots_of(workspace.folder))
     # The first user of a workspace creates it.
     os.close(open_root(workspace))
-    with open_path(workspace, names) as found:
-        if not found.is_folder:
-            raise ToolError(f"There is no folder {path[:SHOWN]!r} in the workspace.")
-        return "/".join(found.names)
+    with open_path(workspace, names) as place:
+        if not place.is_folder:
+            raise ToolError(f"There is no folder {path[:SHOWN_CHARACTERS]!r} in the workspace.")
+        return "/".join(place.names)
 
 
-def _reporting(context: ToolContext, command: str) -> Callable[[Output], None]:
+def _reporter(context: ToolContext, command: str) -> Callable[[Output], None]:
     label = command.strip().partition("\n")[0][:LABEL]
 
     def report(output: Output) -> None:
@@ -148,14 +147,14 @@ def _reporting(context: ToolContext, command: str) -> Callable[[Output], None]:
     return report
 
 
-def _how(ending: Ending | None) -> dict[str, Json]:
+def _ending_row(ending: Ending | None) -> dict[str, Json]:
     if ending is None:
         return {}
     return {"exitCode": ending.code, **({"ended": ending.why} if ending.why else {})}
 
 
-def _told(output: Output, rest: Mapping[str, Json], characters: int) -> str:
+def _format_answer(output: Output, rest: Mapping[str, Json], characters: int) -> str:
     stdout, stderr = output.printed("stdout"), output.printed("stderr")
     if not fits(stdout, stderr, rest, characters):
         output.keep_whole()
-    return answer(stdout, stderr, rest, characters, output.path)
+    return format_answer(stdout, stderr, rest, characters, output.path)

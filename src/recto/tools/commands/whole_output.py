@@ -52,17 +52,19 @@ class WholeOutput:
             self._descriptor = None
 
 
-def new_output(workspace: Workspace, prefix: str, *, kept: int, used: Collection[str] = ()) -> WholeOutput:
+def new_output(workspace: Workspace, prefix: str, *, most: int, used_paths: Collection[str] = ()) -> WholeOutput:
     """Create a file under the next number and delete the oldest beyond `kept`, except `used` ones.
 
     Raises ToolError if the file cannot be created.
     """
     try:
-        with _opened(workspace, make=PRIVATE_FOLDER) as folder:
-            found = _numbers(folder)
-            older = sorted((name for name in found if path_of(name) not in used), key=lambda name: found[name])
-            _drop(folder, older[: max(len(older) - kept + 1, 0)])
-            return _made(folder, prefix, max(found.values(), default=0) + 1)
+        with _open_outputs(workspace, make=PRIVATE_FOLDER) as folder:
+            numbers = _numbers(folder)
+            older = sorted(
+                (name for name in numbers if path_of(name) not in used_paths), key=lambda name: numbers[name]
+            )
+            _drop(folder, older[: max(len(older) - most + 1, 0)])
+            return _create(folder, prefix, max(numbers.values(), default=0) + 1)
     except OSError as error:
         raise ToolError(f"What a command prints cannot be kept in {OWN}/{OUTPUTS}: {error.strerror}.") from error
 
@@ -83,7 +85,7 @@ def _drop(folder: int, names: Sequence[str]) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def _made(folder: int, prefix: str, first: int) -> WholeOutput:
+def _create(folder: int, prefix: str, first: int) -> WholeOutput:
     for number in range(first, first + TRIES):
         name = f"{prefix}{number}.txt"
         with suppress(FileExistsError):
@@ -95,7 +97,7 @@ def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
     """Return the last bytes of an output as text, or None if there is no such file."""
     # Non-blocking, so that a pipe in its place does not hang.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with suppress(OSError, ToolError), _opened(workspace) as folder:
+    with suppress(OSError, ToolError), _open_outputs(workspace) as folder:
         file = os.open(name, flags, dir_fd=folder)
         try:
             os.lseek(file, max(os.fstat(file).st_size - most, 0), os.SEEK_SET)
@@ -106,7 +108,7 @@ def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
 
 
 @contextmanager
-def _opened(workspace: Workspace, *, make: int | None = None) -> Generator[int]:
+def _open_outputs(workspace: Workspace, *, make: int | None = None) -> Generator[int]:
     """Open the folder of outputs; `make` creates it if it is missing, with a .gitignore."""
     top = open_root(workspace)
     try:

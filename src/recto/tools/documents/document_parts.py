@@ -21,7 +21,7 @@ PartFormat: TypeAlias = Literal["text", "elements"]
 PAGE_CHARACTERS = 20_000
 # About as long as the position line: cutting less would make the text longer.
 NEVER_CUT = 150
-COUNTED: dict[PartFormat, str] = {"text": "characters", "elements": "elements"}
+UNITS: dict[PartFormat, str] = {"text": "characters", "elements": "elements"}
 STILL_READ = " (the rest is still being read)"
 # Few long elements fill an answer; of short ones, each step fetches more.
 LEAST_AT_ONCE = 4
@@ -50,7 +50,7 @@ class PageRange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WantedPart:
+class PartRequest:
     """The requested part of each document. `offset` and `limit` count characters or elements, within the pages."""
 
     offset: int = 0
@@ -95,7 +95,7 @@ class PagesOfPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownPart:
+class RenderedPart:
     """The shown text of a part, and its count of characters or elements."""
 
     text: str
@@ -120,12 +120,12 @@ class TextPart:
         """The number of characters."""
         return len(self.text)
 
-    def shown(self, limit: int, wanted: WantedPart) -> ShownPart:
+    def render(self, limit: int, request: PartRequest) -> RenderedPart:
         """Return as many characters as the limit allows, without splitting any."""
-        room = max(limit, min(wanted.limit, NEVER_CUT))
+        room = max(limit, min(request.limit, NEVER_CUT))
         # The part starts at the requested offset: moving it back could show the same page forever.
         end = len(self.text) if len(self.text) <= room else boundary(self.text, limit) or limit
-        return ShownPart(text=neutralise(self.text[:end], FRAME_TAGS), count=end, place=self.place)
+        return RenderedPart(text=neutralise(self.text[:end], FRAME_TAGS), count=end, place=self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,18 +146,18 @@ class ElementsPart:
         """The number of elements."""
         return len(self.elements)
 
-    def shown(self, limit: int, wanted: WantedPart) -> ShownPart:
+    def render(self, limit: int, request: PartRequest) -> RenderedPart:
         """Return as many elements as fit, at least one, which is shortened if necessary."""
         room = max(limit, NEVER_CUT)
         # Each element adds a comma or bracket, and the last one a bracket more.
-        ends = accumulate([len(text) + 1 for text in self.texts[: wanted.limit]])
+        ends = accumulate([len(text) + 1 for text in self.texts[: request.limit]])
         count = sum(end < room for end in ends)
-        texts = self.texts[:count] or (_shortened(self.elements[0], room - 2),)
-        return ShownPart(text=f"[{','.join(texts)}]", count=len(texts), place=self._place(len(texts), wanted))
+        texts = self.texts[:count] or (_shorten_element(self.elements[0], room - 2),)
+        return RenderedPart(text=f"[{','.join(texts)}]", count=len(texts), place=self._place(len(texts), request))
 
-    def _place(self, count: int, wanted: WantedPart) -> PagesOfPart | None:
+    def _place(self, count: int, request: PartRequest) -> PagesOfPart | None:
         pages = [element.page for element in self.elements[:count] if element.page is not None]
-        if self.place is None or wanted.pages is not None:
+        if self.place is None or request.pages is not None:
             return self.place
         return replace(self.place, first=min(pages), last=max(pages)) if pages else None
 
@@ -165,37 +165,43 @@ class ElementsPart:
 DocumentPart: TypeAlias = TextPart | ElementsPart
 
 
-async def take_part(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
+async def extract_part(document: Document, request: PartRequest, most: int) -> DocumentPart | str:
     """Return the requested part, or a text with the reason why there is none."""
-    match wanted.format:
+    match request.format:
         case "elements":
-            return await _elements(document, wanted, most)
-        case "text" if wanted.pages is not None:
-            return await _text_of_pages(document, wanted, wanted.pages, most)
+            room = request.widest(most)
+            if request.pages is not None:
+                return await _elements_of_pages(document, request, request.pages, room)
+            selection = await _gathered(document, request, room)
+            if not selection.elements:
+                return _past_end(request, selection.length) if selection.length else NO_TEXT
+            return _elements_part(selection, request, room, _place(selection.extent, 1, selection.extent.pages))
+        case "text" if request.pages is not None:
+            return await _text_of_pages(document, request, request.pages, most)
         case "text":
-            return await _text(document, wanted, most)
+            return await _text(document, request, most)
 
 
-async def _text(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
+async def _text(document: Document, request: PartRequest, most: int) -> DocumentPart | str:
     # One more than shown, to know whether there is more.
-    count = wanted.widest(most) + 1
-    excerpt = await document.characters(wanted.offset, count)
+    count = request.widest(most) + 1
+    excerpt = await document.characters(request.offset, count)
     text, extent = excerpt.text, excerpt.extent
     is_end = len(text) < count
-    if is_end and not text.strip() and (wanted.offset == 0 or extent.characters == 0):
+    if is_end and not text.strip() and (request.offset == 0 or extent.characters == 0):
         return NO_TEXT
     if not text:
-        return _past_end(wanted, extent.characters)
-    known = extent.characters if extent.is_whole else None
-    total = wanted.offset + len(text) if is_end else known
+        return _past_end(request, extent.characters)
+    total_if_read = extent.characters if extent.is_whole else None
+    total = request.offset + len(text) if is_end else total_if_read
     # Text before the first page counts as part of it.
     place = _place(extent, excerpt.first_page or 1, excerpt.last_page)
-    return TextPart(text=text, start=wanted.offset, total=total, place=place)
+    return TextPart(text=text, start=request.offset, total=total, place=place)
 
 
-async def _text_of_pages(document: Document, wanted: WantedPart, pages: PageRange, most: int) -> DocumentPart | str:
+async def _text_of_pages(document: Document, request: PartRequest, pages: PageRange, most: int) -> DocumentPart | str:
     # One more than shown, to know whether there is more.
-    excerpt = await document.pages(pages.first, pages.last, wanted.offset, wanted.widest(most) + 1)
+    excerpt = await document.pages(pages.first, pages.last, request.offset, request.widest(most) + 1)
     text, total = excerpt.text, excerpt.length
     if (missing := _missing(excerpt.extent, pages)) is not None:
         return missing
@@ -203,50 +209,46 @@ async def _text_of_pages(document: Document, wanted: WantedPart, pages: PageRang
     if total == 0 or (len(text) == total and not text.strip()):
         return NO_TEXT_HERE.format(place=place)
     if not text:
-        return _past_end(wanted, total or 0)
-    return TextPart(text=text, start=wanted.offset, total=total, place=place)
+        return _past_end(request, total or 0)
+    return TextPart(text=text, start=request.offset, total=total, place=place)
 
 
-async def _elements(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
-    room = wanted.widest(most)
-    if wanted.pages is not None:
-        return await _elements_of_pages(document, wanted, wanted.pages, room)
-    found = await _gathered(document, wanted, room)
-    if not found.elements:
-        return _past_end(wanted, found.length) if found.length else NO_TEXT
-    return _elements_part(found, wanted, room, _place(found.extent, 1, found.extent.pages))
-
-
-async def _elements_of_pages(document: Document, wanted: WantedPart, pages: PageRange, room: int) -> DocumentPart | str:
-    found = await _gathered(document, wanted, room)
-    if (missing := _missing(found.extent, pages)) is not None:
+async def _elements_of_pages(
+    document: Document, request: PartRequest, pages: PageRange, room: int
+) -> DocumentPart | str:
+    selection = await _gathered(document, request, room)
+    if (missing := _missing(selection.extent, pages)) is not None:
         return missing
-    place = _place_of(found.extent, pages)
-    if not found.elements:
-        return _past_end(wanted, found.length) if found.length else NO_TEXT_HERE.format(place=place)
-    return _elements_part(found, wanted, room, place)
+    place = _place_of(selection.extent, pages)
+    if not selection.elements:
+        return _past_end(request, selection.length) if selection.length else NO_TEXT_HERE.format(place=place)
+    return _elements_part(selection, request, room, place)
 
 
-def _elements_part(found: Selection, wanted: WantedPart, room: int, place: PagesOfPart | None) -> ElementsPart:
-    elements = tuple(map(harmless, found.elements[: _enough(found.elements, room)]))
-    texts = tuple(map(json_of, elements))
-    return ElementsPart(elements=elements, texts=texts, start=wanted.offset, total=found.length, place=place)
+def _elements_part(selection: Selection, request: PartRequest, room: int, place: PagesOfPart | None) -> ElementsPart:
+    elements = tuple(map(neutralise_element, selection.elements[: _count_needed(selection.elements, room)]))
+    texts = tuple(map(element_json, elements))
+    return ElementsPart(elements=elements, texts=texts, start=request.offset, total=selection.length, place=place)
 
 
-async def _gathered(document: Document, wanted: WantedPart, room: int) -> Selection:
+async def _gathered(document: Document, request: PartRequest, room: int) -> Selection:
     """Return the displayable elements, and one more if there is one. A few extra may be fetched."""
-    found: list[Element] = []
+    elements: list[Element] = []
     step = LEAST_AT_ONCE
     while True:
-        count = min(step, wanted.limit + 1 - len(found))
-        more = await _some(document, wanted.pages, wanted.offset + len(found), count)
-        found += more.elements
-        if len(more.elements) < count or len(found) > wanted.limit or len(found) >= _enough(found, room):
-            return replace(more, elements=found)
+        count = min(step, request.limit + 1 - len(elements))
+        more = await _fetch(document, request.pages, request.offset + len(elements), count)
+        elements += more.elements
+        if (
+            len(more.elements) < count
+            or len(elements) > request.limit
+            or len(elements) >= _count_needed(elements, room)
+        ):
+            return replace(more, elements=elements)
         step = min(2 * step, MOST_AT_ONCE)
 
 
-async def _some(document: Document, pages: PageRange | None, start: int, count: int) -> Selection:
+async def _fetch(document: Document, pages: PageRange | None, start: int, count: int) -> Selection:
     if pages is not None:
         return await document.page_elements(pages.first, pages.last, start, count)
     elements = await document.elements(start, count)
@@ -254,9 +256,9 @@ async def _some(document: Document, pages: PageRange | None, start: int, count: 
     return Selection(elements=elements, extent=extent, length=extent.elements if extent.is_whole else None)
 
 
-def _enough(found: Sequence[Element], room: int) -> int:
+def _count_needed(elements: Sequence[Element], room: int) -> int:
     """Return how many elements could be shown, plus one to know whether there is more."""
-    sizes = accumulate([len(one.text) + LEAST_JSON for one in found])
+    sizes = accumulate([len(one.text) + LEAST_JSON for one in elements])
     return max(sum(size <= room for size in sizes) + 1, 2)
 
 
@@ -271,9 +273,9 @@ def _missing(extent: Extent, pages: PageRange) -> str | None:
     return None
 
 
-def _past_end(wanted: WantedPart, total: int) -> str:
-    what = "this text" if wanted.pages is None else "these pages"
-    return failure(PAST_END.format(offset=wanted.offset, total=total, counted=COUNTED[wanted.format], what=what))
+def _past_end(request: PartRequest, total: int) -> str:
+    what = "this text" if request.pages is None else "these pages"
+    return failure(PAST_END.format(offset=request.offset, total=total, counted=UNITS[request.format], what=what))
 
 
 def _page_count(extent: Extent) -> int | None:
@@ -294,55 +296,55 @@ def _place(extent: Extent, first: int, last: int | None) -> PagesOfPart | None:
     return PagesOfPart(unit=extent.unit, first=first, last=last, count=extent.page_count)
 
 
-def content_of(id: str, part: DocumentPart, wanted: WantedPart, limit: int) -> str:
+def format_content(id: str, part: DocumentPart, request: PartRequest, limit: int) -> str:
     """Return the shown text of a document, below its position and the next call. A whole document needs neither."""
-    shown = part.shown(limit, wanted)
-    is_all = part.start == 0 and shown.count == part.count
-    if is_all and wanted.pages is None:
-        return shown.text
-    line = _where(part, shown, wanted, is_all)
-    if shown.count < part.count:
-        line += f"; for more: {wanted.next(id, part.start + shown.count)}"
-    return f"[{line}]\n{shown.text}"
+    part_text = part.render(limit, request)
+    is_all = part.start == 0 and part_text.count == part.count
+    if is_all and request.pages is None:
+        return part_text.text
+    line = _position_line(part, part_text, request, is_all)
+    if part_text.count < part.count:
+        line += f"; for more: {request.next(id, part.start + part_text.count)}"
+    return f"[{line}]\n{part_text.text}"
 
 
-def _where(part: DocumentPart, shown: ShownPart, wanted: WantedPart, is_all: bool) -> str:
-    numbers = f"{COUNTED[wanted.format]} {part.start + 1}-{part.start + shown.count}"
+def _position_line(part: DocumentPart, part_text: RenderedPart, request: PartRequest, is_all: bool) -> str:
+    numbers = f"{UNITS[request.format]} {part.start + 1}-{part.start + part_text.count}"
     if part.total is not None:
         numbers += f" of {part.total}"
-    place = "" if shown.place is None else str(shown.place)
+    place = "" if part_text.place is None else str(part_text.place)
     rest = STILL_READ if part.total is None else ""
-    if wanted.pages is None:
+    if request.pages is None:
         return ", ".join(filter(None, (numbers, place))) + rest
     return place if is_all else f"{place}: {numbers}{rest}"
 
 
-def harmless(element: Element) -> Element:
+def neutralise_element(element: Element) -> Element:
     """Return the element with our own tags neutralised: a JSON value would hide them from the later check (F3)."""
     rows = tuple([tuple([neutralise(cell, FRAME_TAGS) for cell in cells]) for cells in element.rows])
     return replace(element, text=neutralise(element.text, FRAME_TAGS), rows=rows)
 
 
-def json_of(element: Element) -> str:
+def element_json(element: Element) -> str:
     """Return an element as JSON."""
     return dump(element_row(element)).decode()
 
 
-def _shortened(element: Element, room: int) -> str:
+def _shorten_element(element: Element, room: int) -> str:
     """Shorten an element to `room` characters: half for its rows, the rest for its text."""
     rows = _rows_within(element.rows, room // 2)
     fits, fails = 0, len(element.text) + 1
     while fails - fits > 1:
         middle = (fits + fails) // 2
-        fits, fails = (middle, fails) if len(_less(element, middle, rows)) <= room else (fits, middle)
-    return _less(element, boundary(element.text, fits), rows)
+        fits, fails = (middle, fails) if len(_cut_element(element, middle, rows)) <= room else (fits, middle)
+    return _cut_element(element, boundary(element.text, fits), rows)
 
 
 def _rows_within(rows: Sequence[tuple[str, ...]], room: int) -> int:
     return sum(end <= room for end in accumulate([len(dump(row)) for row in rows]))
 
 
-def _less(element: Element, characters: int, rows: int) -> str:
+def _cut_element(element: Element, characters: int, rows: int) -> str:
     left_out: dict[str, Json] = {"characters": len(element.text) - characters}
     if element.rows:
         left_out["rows"] = len(element.rows) - rows

@@ -14,7 +14,15 @@ from recto.errors import ToolError
 from recto.page.prompt.quote import CUT_DOCUMENT, ParsedDocument, choose_documents, join_documents
 from recto.page.prompt.reminder import escape
 from recto.page.text.cut import Try, shorten, widest
-from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, REPORT_SECONDS, Unread, failure, files_of, read_each
+from recto.tools.documents.read_many import (
+    NAME_SHOWN,
+    NO_TEXT,
+    REPORT_SECONDS,
+    Unread,
+    failure,
+    read_each,
+    require_files,
+)
 from recto.tools.mark import tool
 from recto.tools.ports import Document, ToolContext
 
@@ -41,21 +49,26 @@ async def read_documents(
 
 async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds: float = REPORT_SECONDS) -> str:
     """Return the thread's documents as one text, newest first. Unknown urls get a block of their own."""
-    files = files_of(context)
-    chosen = choose_documents(_narrowed(files.turns, urls), files.max_files)
+    files = require_files(context)
+    files_to_read = choose_documents(_select_turns(files.turns, urls), files.max_files)
 
     async def take(document: Document) -> tuple[str, str]:
-        return await _beginning(document, context.characters)
+        most = context.characters
+        excerpt = await document.characters(0, most + 1)
+        if len(excerpt.text) <= most:
+            return (excerpt.text if excerpt.text.strip() else NO_TEXT), ""
+        # Do not wait for its end: a long document would delay the others.
+        return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
 
-    read = await read_each(chosen, take, files, context.report, report_seconds)
-    found = [_block(one, taken) for one, taken in zip(chosen, read, strict=True)]
-    known = {name for one in files.maps.files.values() for name in _names(one)}
-    unknown = [url for url in dict.fromkeys(urls) if url not in known]
-    blocks = [*found, *[(_failed(url, UNKNOWN_URL), "") for url in unknown]]
-    return _joined(blocks, context.characters, CUT_DOCUMENT[language(context.locale)])
+    read = await read_each(files_to_read, take, files, context.report, report_seconds)
+    blocks = [_block(one, result) for one, result in zip(files_to_read, read, strict=True)]
+    known_names = {name for one in files.maps.files.values() for name in _names(one)}
+    unknown = [url for url in dict.fromkeys(urls) if url not in known_names]
+    blocks += [(_failed_document(url, UNKNOWN_URL), "") for url in unknown]
+    return _join_blocks(blocks, context.characters, CUT_DOCUMENT[language(context.locale)])
 
 
-def _narrowed(turns: Sequence[Sequence[InputFile]], urls: Sequence[str]) -> Sequence[Sequence[InputFile]]:
+def _select_turns(turns: Sequence[Sequence[InputFile]], urls: Sequence[str]) -> Sequence[Sequence[InputFile]]:
     """Return the turns with only the named files of the current one. Earlier turns stay (D4)."""
     if not urls or not turns:
         return turns
@@ -67,27 +80,18 @@ def _names(file: InputFile) -> set[str]:
     return {file.id, file.url, escape(file.url)} - {""}
 
 
-async def _beginning(document: Document, most: int) -> tuple[str, str]:
-    """Return the displayable text and, if it is cut, its length as far as known."""
-    excerpt = await document.characters(0, most + 1)
-    if len(excerpt.text) <= most:
-        return (excerpt.text if excerpt.text.strip() else NO_TEXT), ""
-    # Do not wait for its end: a long document would delay the others.
-    return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
-
-
-def _block(file: InputFile, taken: tuple[str, str] | Unread) -> tuple[ParsedDocument, str]:
-    if isinstance(taken, Unread):
-        return _failed(file.name, taken.reason), ""
-    text, total = taken
+def _block(file: InputFile, result: tuple[str, str] | Unread) -> tuple[ParsedDocument, str]:
+    if isinstance(result, Unread):
+        return _failed_document(file.name, result.reason), ""
+    text, total = result
     return ParsedDocument(name=file.name[:NAME_SHOWN], content=text), total
 
 
-def _failed(name: str, reason: str) -> ParsedDocument:
+def _failed_document(name: str, reason: str) -> ParsedDocument:
     return ParsedDocument(name=name[:NAME_SHOWN], content=failure(reason), failed=True)
 
 
-def _joined(blocks: Sequence[tuple[ParsedDocument, str]], most: int, mark: str) -> str:
+def _join_blocks(blocks: Sequence[tuple[ParsedDocument, str]], most: int, mark: str) -> str:
     """Join the blocks. If the text is too long, cut the longest ones to the same length."""
     if not blocks:
         return NO_DOCUMENTS

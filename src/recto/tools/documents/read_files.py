@@ -20,12 +20,12 @@ from recto.tools.documents.document_parts import (
     DocumentPart,
     PageRange,
     PartFormat,
+    PartRequest,
     TextPart,
-    WantedPart,
-    content_of,
-    take_part,
+    extract_part,
+    format_content,
 )
-from recto.tools.documents.read_many import NAME_SHOWN, REPORT_SECONDS, Unread, failure, files_of, read_each
+from recto.tools.documents.read_many import NAME_SHOWN, REPORT_SECONDS, Unread, failure, read_each, require_files
 from recto.tools.mark import tool
 from recto.tools.ports import Document, ToolContext
 
@@ -44,7 +44,7 @@ class DocumentRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Taken:
+class _DocumentResult:
     """A document with its requested part, or with the reason why there is none."""
 
     document: Document
@@ -57,10 +57,10 @@ class _Row:
 
     id: str
     name: str
-    read: _Taken | str
+    read: _DocumentResult | str
 
 
-def _rising(pages: str) -> str:
+def _check_order(pages: str) -> str:
     first, _, last = pages.partition("-")
     if last and int(first) > int(last):
         raise ValueError("the first page comes after the last")
@@ -82,7 +82,7 @@ async def read_files(
     pages: Annotated[
         str,
         Field(description='Only these pages, slides or sheets: "3" or "3-7".', pattern=PAGES),
-        AfterValidator(_rising),
+        AfterValidator(_check_order),
     ] = "",
     format: Annotated[
         PartFormat, Field(description="text, or elements: its pages, headings, tables as JSON, with the cells.")
@@ -91,26 +91,27 @@ async def read_files(
     """Read the text of documents the user attached, in this turn or an earlier one. Read a file before you speak of
     what is in it. Long texts come a part at a time, and say how to get the next.
     """
-    maps = files_of(context).maps
-    asked = [_asked(id, maps) for id in ids]
-    wanted = WantedPart(offset=offset, limit=limit, pages=_range(pages), format=format)
-    return await show_documents(asked, wanted, context)
-
-
-def _range(pages: str) -> PageRange | None:
+    maps = require_files(context).maps
+    requests = [_find_document(id, maps) for id in ids]
     first, _, last = pages.partition("-")
-    return PageRange(first=int(first), last=int(last or first)) if first else None
+    part_request = PartRequest(
+        offset=offset,
+        limit=limit,
+        pages=PageRange(first=int(first), last=int(last or first)) if first else None,
+        format=format,
+    )
+    return await show_documents(requests, part_request, context)
 
 
-def _asked(id: str, maps: FileMaps) -> DocumentRequest:
+def _find_document(id: str, maps: FileMaps) -> DocumentRequest:
     if id in maps.documents:
         return DocumentRequest(id=id, file=maps.documents[id])
     if id in maps.files:
         kind = maps.files[id].kind
         return DocumentRequest(id=id, file=f"{id} is no document but of type {kind}, which has no text to read.")
     # The newest are the most likely to be meant.
-    known = ", ".join(list(maps.documents)[-KNOWN_SHOWN:]) or "none"
-    return DocumentRequest(id=id, file=f"there is no file {id[:NAME_SHOWN]!r} here. The newest documents are: {known}.")
+    names = ", ".join(list(maps.documents)[-KNOWN_SHOWN:]) or "none"
+    return DocumentRequest(id=id, file=f"there is no file {id[:NAME_SHOWN]!r} here. The newest documents are: {names}.")
 
 
 @tool(safe_to_repeat=True)
@@ -118,12 +119,12 @@ async def file_read(
     file_indexes: Annotated[list[int], Field(min_length=1, max_length=MOST_FILES)], context: ToolContext
 ) -> str:
     """Read the text of documents by their numbers."""
-    documents = numbered(files_of(context).turns)
-    asked = [_asked_by_number(index, documents) for index in file_indexes]
-    return await show_documents(asked, WantedPart(), context)
+    documents = number_documents(require_files(context).turns)
+    requests = [_find_by_number(index, documents) for index in file_indexes]
+    return await show_documents(requests, PartRequest(), context)
 
 
-def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
+def number_documents(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
     """Return the documents in counting order: the current turn's, then earlier ones from the oldest, each name once."""
     first: dict[str, InputFile] = {}
     for turn in (*turns[-1:], *turns[:-1]):
@@ -133,7 +134,7 @@ def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
     return tuple(first.values())
 
 
-def _asked_by_number(index: int, documents: Sequence[InputFile]) -> DocumentRequest:
+def _find_by_number(index: int, documents: Sequence[InputFile]) -> DocumentRequest:
     if 1 <= index <= len(documents):
         one = documents[index - 1]
         return DocumentRequest(id=one.id, file=one)
@@ -142,65 +143,68 @@ def _asked_by_number(index: int, documents: Sequence[InputFile]) -> DocumentRequ
 
 
 async def show_documents(
-    asked: Sequence[DocumentRequest], wanted: WantedPart, context: ToolContext, report_seconds: float = REPORT_SECONDS
+    requests: Sequence[DocumentRequest],
+    part_request: PartRequest,
+    context: ToolContext,
+    report_seconds: float = REPORT_SECONDS,
 ) -> str:
     """Return JSON `[{"id","name","content"}]` in the requested order. A failure affects only its own entry (F5)."""
 
-    async def take(document: Document) -> _Taken:
-        return _Taken(document=document, part=await take_part(document, wanted, context.characters))
+    async def take(document: Document) -> _DocumentResult:
+        return _DocumentResult(document=document, part=await extract_part(document, part_request, context.characters))
 
-    files = {one.id: one.file for one in asked if isinstance(one.file, InputFile)}
-    read = await read_each(tuple(files.values()), take, files_of(context), context.report, report_seconds)
-    known = dict(zip(files, read, strict=True))
-    rows = [_row(one, known) for one in asked]
-    limit = _fitting(rows, wanted, context.characters)
-    return _answer([await _placed(row, wanted, limit) for row in rows], wanted, limit)
-
-
-def _row(asked: DocumentRequest, known: dict[str, _Taken | Unread]) -> _Row:
-    if isinstance(asked.file, str):
-        return _Row(id=asked.id[:NAME_SHOWN], name="", read=failure(asked.file))
-    read = known[asked.id]
-    name = neutralise(asked.file.name[:NAME_SHOWN], FRAME_TAGS)
-    return _Row(id=asked.id, name=name, read=failure(read.reason) if isinstance(read, Unread) else read)
+    files = {one.id: one.file for one in requests if isinstance(one.file, InputFile)}
+    read = await read_each(tuple(files.values()), take, require_files(context), context.report, report_seconds)
+    results = dict(zip(files, read, strict=True))
+    rows = [_row(one, results) for one in requests]
+    limit = _find_limit(rows, part_request, context.characters)
+    return _answer([await _with_last_page(row, part_request, limit) for row in rows], part_request, limit)
 
 
-def _fitting(rows: Sequence[_Row], wanted: WantedPart, most: int) -> int:
+def _row(request: DocumentRequest, results: dict[str, _DocumentResult | Unread]) -> _Row:
+    if isinstance(request.file, str):
+        return _Row(id=request.id[:NAME_SHOWN], name="", read=failure(request.file))
+    read = results[request.id]
+    name = neutralise(request.file.name[:NAME_SHOWN], FRAME_TAGS)
+    return _Row(id=request.id, name=name, read=failure(read.reason) if isinstance(read, Unread) else read)
+
+
+def _find_limit(rows: Sequence[_Row], part_request: PartRequest, most: int) -> int:
     """Return the longest part length that fits, at most the requested one."""
-    fits, fails = 0, wanted.widest(most)
-    if len(_answer(rows, wanted, fails)) <= most:
+    fits, fails = 0, part_request.widest(most)
+    if len(_answer(rows, part_request, fails)) <= most:
         return fails
     while fails - fits > 1:
         middle = (fits + fails) // 2
-        fits, fails = (middle, fails) if len(_answer(rows, wanted, middle)) <= most else (fits, middle)
+        fits, fails = (middle, fails) if len(_answer(rows, part_request, middle)) <= most else (fits, middle)
     if not fits:
         raise ToolError(NO_ROOM.format(count=len(rows), most=most))
     return fits
 
 
-def _answer(rows: Sequence[_Row], wanted: WantedPart, limit: int) -> str:
-    answer: Json = [{"id": row.id, "name": row.name, "content": _content(row, wanted, limit)} for row in rows]
+def _answer(rows: Sequence[_Row], part_request: PartRequest, limit: int) -> str:
+    answer: Json = [{"id": row.id, "name": row.name, "content": _content(row, part_request, limit)} for row in rows]
     return dump(answer).decode()
 
 
-def _content(row: _Row, wanted: WantedPart, limit: int) -> str:
+def _content(row: _Row, part_request: PartRequest, limit: int) -> str:
     match row.read:
         case str() as said:
             return said
-        case _Taken(part=part):
-            return part if isinstance(part, str) else content_of(row.id, part, wanted, limit)
+        case _DocumentResult(part=part):
+            return part if isinstance(part, str) else format_content(row.id, part, part_request, limit)
 
 
-async def _placed(row: _Row, wanted: WantedPart, limit: int) -> _Row:
+async def _with_last_page(row: _Row, part_request: PartRequest, limit: int) -> _Row:
     """Return the row with the page its text ends on. It is known only now, and never later than before."""
     match row.read:
-        case _Taken(document=document, part=TextPart(place=place) as part) if place and not wanted.pages:
-            count = part.shown(limit, wanted).count
+        case _DocumentResult(document=document, part=TextPart(place=place) as part) if place and not part_request.pages:
+            count = part.render(limit, part_request).count
             try:
                 last = (await document.characters(part.start, count)).last_page
             except (FileRefused, StorageDown):
                 last = None
             there = None if last is None else replace(place, last=last)
-            return replace(row, read=_Taken(document=document, part=replace(part, place=there)))
+            return replace(row, read=_DocumentResult(document=document, part=replace(part, place=there)))
         case _:
             return row

@@ -35,7 +35,7 @@ class Unread:
     reason: str
 
 
-def files_of(context: ToolContext) -> ToolFiles:
+def require_files(context: ToolContext) -> ToolFiles:
     """Return the files of the thread. Raises ToolError if the server stores none."""
     if context.files is None:
         raise ToolError(NO_FILES)
@@ -77,11 +77,11 @@ async def _read(
     report: ReportProgress,
     report_seconds: float,
 ) -> T | Unread:
-    opened: list[Document] = []
+    documents: list[Document] = []
     try:
-        async with _reporting(lambda: _progress(file, opened), report, report_seconds):
-            opened.append(await at_hand.document(file))
-            return await take(opened[0])
+        async with _report_progress(lambda: _progress(file, documents), report, report_seconds):
+            documents.append(await at_hand.document(file))
+            return await take(documents[0])
     except FileRefused as error:
         return Unread(reason=str(error))
     except StorageDown:
@@ -93,7 +93,7 @@ async def _read(
 
 
 @asynccontextmanager
-async def _reporting(
+async def _report_progress(
     progress: Callable[[], Progress], report: ReportProgress, report_seconds: float
 ) -> AsyncGenerator[None]:
     """Report progress repeatedly, and once at the end. A fast read reports nothing."""
@@ -115,8 +115,8 @@ async def _reporting(
             report(progress())
 
 
-def _progress(file: InputFile, opened: Sequence[Document]) -> Progress:
-    extent = opened[0].extent if opened else Extent()
+def _progress(file: InputFile, documents: Sequence[Document]) -> Progress:
+    extent = documents[0].extent if documents else Extent()
     if extent.unit is None:
         return Progress(label=file.name, done=extent.characters, total=None, unit="characters", id=file.id)
     return Progress(label=file.name, done=extent.pages, total=extent.page_count, unit=f"{extent.unit}s", id=file.id)

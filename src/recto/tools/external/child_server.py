@@ -36,7 +36,7 @@ class ChildServer:
     folder: str
     line_bytes: int
     hide: Callable[[str], str]
-    ended: Callable[[], None]
+    on_end: Callable[[], None]
     problem: str = field(default="", init=False)
     _tail: str = field(default="", init=False)
     _is_over: bool = field(default=False, init=False)
@@ -49,10 +49,10 @@ class ChildServer:
 
         process = await self._start()
         come, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        outgoing, sent = anyio.create_memory_object_stream[SessionMessage](0)
+        outgoing, messages = anyio.create_memory_object_stream[SessionMessage](0)
         working = [
             asyncio.create_task(self._read(process, come)),
-            asyncio.create_task(self._write(process, sent, come)),
+            asyncio.create_task(self._write(process, messages, come)),
             asyncio.create_task(self._listen(process)),
         ]
         try:
@@ -66,8 +66,8 @@ class ChildServer:
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
-            self.problem = self.problem or (self._why(process) if ended_itself else "")
-            for stream in (come, incoming, outgoing, sent):
+            self.problem = self.problem or (self._exit_problem(process) if ended_itself else "")
+            for stream in (come, incoming, outgoing, messages):
                 stream.close()
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -100,7 +100,7 @@ class ChildServer:
                     continue
                 await come.send(SessionMessage(message))
         self._is_over = True
-        self.ended()
+        self.on_end()
 
     async def _line(self, stdout: asyncio.StreamReader) -> bytes:
         try:
@@ -109,18 +109,18 @@ class ChildServer:
             self.problem = f"it sent a message of more than {self.line_bytes:,} bytes"
             return b""
 
-    def _why(self, process: asyncio.subprocess.Process) -> str:
-        said = " ".join(self.hide(self._tail).split())
-        return f"it ended with code {process.returncode}{f'; it last said: {said}' if said else ''}"
+    def _exit_problem(self, process: asyncio.subprocess.Process) -> str:
+        text = " ".join(self.hide(self._tail).split())
+        return f"it ended with code {process.returncode}{f'; it last said: {text}' if text else ''}"
 
     async def _write(
         self,
         process: asyncio.subprocess.Process,
-        sent: MemoryObjectReceiveStream[SessionMessage],
+        messages: MemoryObjectReceiveStream[SessionMessage],
         come: MemoryObjectSendStream[SessionMessage | Exception],
     ) -> None:
         with suppress(OSError):
-            async for one in sent:
+            async for one in messages:
                 text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
                 if process.stdin:
                     process.stdin.write(f"{text}\n".encode())

@@ -8,11 +8,11 @@ import httpx2
 
 from recto.files.ports import WebSession
 from recto.http.client import HttpConnection
-from recto.tools.external.services import unreached
+from recto.tools.external.services import describe_failure
 
 # Headers that this transport sets itself.
 OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
-REFUSED = "{host} answers with status {status}. Check the url, and the headers it wants"
+REJECTION = "{host} answers with status {status}. Check the url, and the headers it wants"
 # Other statuses are part of the protocol, such as an unknown session.
 STATUSES = (401, 403, *range(500, 600))
 
@@ -34,9 +34,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         try:
             answer = await self._web.request(request.method, str(request.url), dict(headers), await request.aread())
         except OSError as error:
-            self.problem = unreached(self._web, request.url.host, error)
+            self.problem = describe_failure(self._web, request.url.host, error)
             raise httpx2.ConnectError(self.problem, request=request) from error
-        self.problem = REFUSED.format(host=request.url.host, status=answer.status) if answer.status in STATUSES else ""
+        self.problem = (
+            REJECTION.format(host=request.url.host, status=answer.status) if answer.status in STATUSES else ""
+        )
         if answer.header(b"content-encoding").strip().lower() not in ("", "identity"):
             # A small compressed body could become very large.
             answer.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from email.message import Message
@@ -31,8 +31,8 @@ from recto.tools.external.openapi_file import (
     SentPlace,
     read_openapi,
 )
-from recto.tools.external.services import ExternalServices, Found, SecretValues, unreached
-from recto.tools.external.tool_offers import CannotOffer, mended_offer, tool_names
+from recto.tools.external.services import ExternalServices, SecretValues, SourceState, describe_failure
+from recto.tools.external.tool_offers import CannotOffer, normalise_offer, tool_names
 from recto.tools.mark import Mark
 from recto.tools.ports import Tool, ToolContext, ToolResult
 
@@ -66,12 +66,12 @@ class HttpRequest:
 
 
 class HttpService:
-    """A service with tools for an agent; `taken` are tool names that the agent already uses."""
+    """A service with tools for an agent; `used_names` are tool names that the agent already uses."""
 
-    def __init__(self, settings: OpenApiSettings, taken: frozenset[str], services: ExternalServices) -> None:
+    def __init__(self, settings: OpenApiSettings, used_names: frozenset[str], services: ExternalServices) -> None:
         self.settings = settings
-        self.found = Found.nothing_yet()
-        self._taken = taken
+        self.state = SourceState.untried()
+        self._used_names = used_names
         self._services = services
         self._secrets = SecretValues(services.environment)
         self._web: WebSession | None = None
@@ -86,16 +86,16 @@ class HttpService:
         """Its place in the settings."""
         return self.settings.place
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Read its file and stay until cancelled. No connection is made before a tool is called."""
         try:
             await self._read()
         except (NotOpenApi, SettingsError) as error:
             problem = str(error).rstrip(".")
             LOGGER.warning("OpenAPI service %s: %s.", self.name, problem)
-            self.found.lost(problem)
+            self.state.set_problem(problem)
             return
-        for warning in self.found.warnings:
+        for warning in self.state.warnings:
             LOGGER.warning("OpenAPI service %s: %s", self.name, warning)
         try:
             await asyncio.Event().wait()
@@ -104,31 +104,38 @@ class HttpService:
                 self._web.close()
 
     async def _read(self) -> None:
-        file = await asyncio.to_thread(self._parsed)
+        file = await asyncio.to_thread(self._parse_file)
         settings = self.settings
         server = settings.server or file.server
         if not server:
             raise NotOpenApi(NO_SERVER)
+        values = self._secrets.fill_in(self.settings.security)
+        encoded = {name: b64encode(value.encode()).decode() for name, value in values.items()}
+        for value in encoded.values():
+            self._secrets.add(value)
+        is_basic = {name for name, scheme in file.schemes.items() if scheme.is_basic}
         own = OwnParts(
             server=server.rstrip("/"),
-            headers=self._secrets.filled(settings.headers),
-            credentials=self._credentials(file),
+            headers=self._secrets.fill_in(settings.headers),
+            credentials={name: encoded[name] if name in is_basic else value for name, value in values.items()},
             schemes=file.schemes,
         )
-        chosen = [one for one in file.operations if settings.operations is None or one.name in settings.operations]
+        operations = [one for one in file.operations if settings.operations is None or one.name in settings.operations]
         warnings = [*file.warnings, *self._unknown(file)]
-        names = tool_names(settings.name, [one.name for one in chosen], self._taken)
+        names = tool_names(settings.name, [one.name for one in operations], self._used_names)
         most, tools = self._services.settings.tools, dict[str, Tool]()
-        if len(chosen) > most:
-            warnings.append(f"it has {len(chosen)} operations, of which the first {most} are taken; name some of them")
-        for one in chosen[:most]:
+        if len(operations) > most:
+            warnings.append(
+                f"it has {len(operations)} operations, of which the first {most} are taken; name some of them"
+            )
+        for one in operations[:most]:
             try:
                 tools.setdefault(names[one.name], await self._tool(names[one.name], one, own))
             except CannotOffer as error:
                 warnings.append(f"operation {one.name!r} is left out: {error}")
-        self.found.now(tuple(tools.values()), tuple(warnings))
+        self.state.set_tools(tuple(tools.values()), tuple(warnings))
 
-    def _parsed(self) -> OpenApiFile:
+    def _parse_file(self) -> OpenApiFile:
         try:
             with self.settings.file.open("rb") as stream:
                 return read_openapi(stream.read(MOST_BYTES + 1))
@@ -136,26 +143,18 @@ class HttpService:
             raise NotOpenApi(NOT_READ.format(reason=error.strerror)) from error
 
     def _unknown(self, file: OpenApiFile) -> list[str]:
-        known = [one.name for one in file.operations]
-        unknown = [name for name in self.settings.operations or () if name not in known]
+        names = [one.name for one in file.operations]
+        unknown = [name for name in self.settings.operations or () if name not in names]
         schemes = [name for name in self.settings.security if name not in file.schemes]
         return [
-            *[f"there is no operation {name!r}{nearest(name, known)}" for name in unknown],
+            *[f"there is no operation {name!r}{nearest(name, names)}" for name in unknown],
             *[f"there is no security scheme {name!r}{nearest(name, tuple(file.schemes))}" for name in schemes],
         ]
-
-    def _credentials(self, file: OpenApiFile) -> Mapping[str, str]:
-        filled = self._secrets.filled(self.settings.security)
-        encoded = {name: b64encode(value.encode()).decode() for name, value in filled.items()}
-        for value in encoded.values():
-            self._secrets.also(value)
-        is_basic = {name for name, scheme in file.schemes.items() if scheme.is_basic}
-        return {name: encoded[name] if name in is_basic else value for name, value in filled.items()}
 
     async def _tool(self, name: str, operation: Operation, own: OwnParts) -> Tool:
         plain = ToolOffer(name=name, description=operation.description, parameters="")
         limits = self._services.settings
-        offer = await mended_offer(plain, operation.schema, limits.description_characters, self._services.schemas)
+        offer = await normalise_offer(plain, operation.schema, limits.description_characters, self._services.schemas)
 
         async def act(arguments: str, _context: ToolContext) -> ToolResult:
             advice = (await self._services.schemas.check([(arguments, offer.parameters)]))[0]
@@ -164,46 +163,41 @@ class HttpService:
             request = make_request(operation, load_object(arguments) or {}, own)
             try:
                 async with asyncio.timeout(self.settings.seconds):
-                    return await self._sent(name, request)
+                    return await self._send(name, request)
             except TimeoutError as error:
                 raise ToolError(SLOW.format(tool=name, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
 
         mark = Mark(external=True, safe_to_repeat=operation.may_repeat)
         return Tool(offer=offer, act=act, mark=mark, origin=f"{operation.method} {operation.path} of {self.name}")
 
-    async def _sent(self, tool: str, request: HttpRequest) -> ToolResult:
+    async def _send(self, tool: str, request: HttpRequest) -> ToolResult:
         web = self._web = self._web or self._services.open_web(self.settings.internal)
         host = urlsplit(request.url).hostname or ""
         try:
             answer = await web.request(request.method, request.url, request.headers, request.data or b"")
             with closing(answer):
-                return await self._answered(tool, answer)
+                return await self._read_answer(tool, answer)
         except (OSError, ValueError) as error:
             if web.has_refused or not isinstance(error, BrokenAnswer | ClosedUnanswered):
-                raise ToolError(f"{tool} was not called: {unreached(web, host, error)}.") from error
+                raise ToolError(f"{tool} was not called: {describe_failure(web, host, error)}.") from error
             raise ToolError(BROKEN_OFF.format(host=host, tool=tool), status="interrupted") from error
 
-    async def _answered(self, tool: str, answer: HttpConnection) -> ToolResult:
+    async def _read_answer(self, tool: str, answer: HttpConnection) -> ToolResult:
         most, body = self._services.settings.message_bytes, bytearray()
         while piece := await answer.read():
             body += piece
             if len(body) > most:
                 raise ToolError(TOO_LONG.format(tool=tool, most=most))
         error = None if answer.status in GOOD else "error"
-        content_type = _content_type(answer)
+        content_type = Message()
+        content_type["Content-Type"] = answer.header(b"content-type") or "application/octet-stream"
         mime_type = content_type.get_content_type()
         if error is None and mime_type in PICTURES and len(body) <= self._services.settings.file_bytes:
             picture = File(kind="image", source=Data(base64=b64encode(body).decode()), mime_type=mime_type)
             return ToolResult(parts=(picture,))
         text = _decode(bytes(body), content_type) or NO_ANSWER.format(status=answer.status)
-        said = text if error is None else f"{tool} failed with status {answer.status}: {text}"
-        return ToolResult(parts=(Text(text=self._secrets.hide(said)),), error=error)
-
-
-def _content_type(answer: HttpConnection) -> Message:
-    header = Message()
-    header["Content-Type"] = answer.header(b"content-type") or "application/octet-stream"
-    return header
+        answer_text = text if error is None else f"{tool} failed with status {answer.status}: {text}"
+        return ToolResult(parts=(Text(text=self._secrets.hide(answer_text)),), error=error)
 
 
 def _decode(body: bytes, content_type: Message) -> str:
@@ -223,30 +217,34 @@ class OwnParts:
     schemes: Mapping[str, SecurityScheme]
 
 
-def make_request(operation: Operation, given: Mapping[str, Json], own: OwnParts) -> HttpRequest:
+def make_request(operation: Operation, arguments: Mapping[str, Json], own: OwnParts) -> HttpRequest:
     """Build the request of a call. No argument can change the host, path or another header."""
     path, parts = operation.path, _SentParts()
     for one in operation.parameters:
-        value = given.get(one.argument)
+        value = arguments.get(one.argument)
         if one.place == "path":
-            path = path.replace(f"{{{one.name}}}", _segment(one.argument, _joined(value)))
+            # Quote a value as one path segment. Empty or dots would lead to another path.
+            text = _format_value(value)
+            if text in ("", ".", ".."):
+                raise ToolError(f"{one.argument} is {text!r}, which cannot be a part of an address. Give another.")
+            path = path.replace(f"{{{one.name}}}", quote(text, safe=""))
         elif value is not None:
             is_many = one.explode and isinstance(value, list)
-            for each in _items(value) if is_many else (value,):
-                parts.add(one.place, one.name, _joined(each))
+            for each in (value if isinstance(value, list) else ()) if is_many else (value,):
+                parts.add(one.place, one.name, _format_value(each))
     for scheme, value in _wanted_credentials(operation, own):
         parts.add(scheme.place, scheme.name, f"{scheme.prefix}{value}")
-    data = _body(operation, given)
-    sent = {"Accept": ACCEPT, **parts.headers}
-    sent |= {"Cookie": "; ".join(parts.cookies)} if parts.cookies else {}
-    sent |= {"Content-Type": operation.body} if data is not None else {}
+    data = _body(operation, arguments)
+    own_headers = {"Accept": ACCEPT, **parts.headers}
+    own_headers |= {"Cookie": "; ".join(parts.cookies)} if parts.cookies else {}
+    own_headers |= {"Content-Type": operation.body} if data is not None else {}
     # Settings take precedence over arguments.
-    kept = {name: value for name, value in sent.items() if name.lower() not in map(str.lower, own.headers)}
+    headers = {name: value for name, value in own_headers.items() if name.lower() not in map(str.lower, own.headers)}
     query = f"?{urlencode(parts.query)}" if parts.query else ""
     return HttpRequest(
         method=operation.method.upper(),
         url=f"{own.server}{quote(path, safe=AS_IT_IS)}{query}",
-        headers={**kept, **own.headers},
+        headers={**headers, **own.headers},
         data=data,
     )
 
@@ -277,35 +275,26 @@ def _wanted_credentials(operation: Operation, own: OwnParts) -> list[tuple[Secur
     return []
 
 
-def _segment(argument: str, text: str) -> str:
-    """Quote a value as one path segment. Empty or dots would lead to another path."""
-    if text in ("", ".", ".."):
-        raise ToolError(f"{argument} is {text!r}, which cannot be a part of an address. Give another.")
-    return quote(text, safe="")
-
-
-def _items(value: Json) -> Sequence[Json]:
-    return value if isinstance(value, list) else ()
-
-
-def _joined(value: Json) -> str:
+def _format_value(value: Json) -> str:
     match value:
         case None:
             return ""
         case str():
             return value
         case list():
-            return ",".join(map(_joined, value))
+            return ",".join(map(_format_value, value))
         case _:
             return dump(value).decode()
 
 
-def _body(operation: Operation, given: Mapping[str, Json]) -> bytes | None:
+def _body(operation: Operation, arguments: Mapping[str, Json]) -> bytes | None:
     if not operation.body:
         return None
-    fields: Json = given.get(BODY) if operation.is_whole else {k: v for k, v in given.items() if k in operation.fields}
+    fields: Json = (
+        arguments.get(BODY) if operation.is_whole else {k: v for k, v in arguments.items() if k in operation.fields}
+    )
     if fields is None or fields == {}:
         return b"{}" if operation.fields and operation.body != FORM_TYPE else None
     if operation.body == FORM_TYPE and isinstance(fields, Mapping):
-        return urlencode([(name, _joined(value)) for name, value in fields.items()]).encode()
+        return urlencode([(name, _format_value(value)) for name, value in fields.items()]).encode()
     return dump(fields)

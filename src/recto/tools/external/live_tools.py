@@ -43,7 +43,7 @@ class LiveTools(Mapping[str, Registry]):
         self._own = own
         self._confirm = confirm or {}
         self.sources = {name: tuple(agent_sources) for name, agent_sources in sources.items() if agent_sources}
-        self._made: dict[str, tuple[tuple[int, ...], Registry]] = {}
+        self._registries: dict[str, tuple[tuple[int, ...], Registry]] = {}
         self._keeping: list[asyncio.Task[None]] = []
 
     def __getitem__(self, name: str) -> Registry:
@@ -51,15 +51,15 @@ class LiveTools(Mapping[str, Registry]):
         versions = tuple([source.state.version for source in sources])
         if not sources:
             return own
-        if name not in self._made or self._made[name][0] != versions:
+        if name not in self._registries or self._registries[name][0] != versions:
             tools = [tool for source in sources for tool in source.state.tools]
             # Tools of a lost source stay: it may be back at the next call, and pages stay the same.
             missing = tuple([source.name for source in sources if source.state.problem and not source.state.tools])
             whole = Registry((*own.values(), *tools), missing=missing)
-            self._made[name] = versions, whole.with_confirmation(self._confirm.get(name, ()))
+            self._registries[name] = versions, whole.with_confirmation(self._confirm.get(name, ()))
             for unknown in self.unconfirmed(name):
                 LOGGER.warning("agent %s: %s", name, NOBODY_ASKED.format(name=unknown))
-        return self._made[name][1]
+        return self._registries[name][1]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._own)

@@ -17,9 +17,9 @@ from recto.agents.external_tools import McpSettings, SettingsPlace
 from recto.errors import SettingsError, ToolError
 from recto.tools.call import TIMEOUT
 from recto.tools.external.child_server import ChildServer
-from recto.tools.external.mcp_tools import listed_tools
+from recto.tools.external.mcp_tools import list_tools
 from recto.tools.external.sandbox import CannotStart, environment
-from recto.tools.external.services import ExternalServices, Found, SecretValues
+from recto.tools.external.services import ExternalServices, SecretValues, SourceState
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,8 +32,8 @@ FIRST_PAUSE = 0.5
 STEADY_SECONDS = 30.0
 NO_PACKAGE = "it needs a package that is not installed: pip install 'recto[mcp]'"
 SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
-ENDED = "the connection was lost"
-LOST = (
+CONNECTION_LOST = "the connection was lost"
+LOST_CALL = (
     "The connection to {server} was lost while {tool} was at work; whether it finished is not known. It was not called "
     "again. Look at what is there before you do."
 )
@@ -46,16 +46,16 @@ Answer = TypeVar("Answer")
 
 
 class McpServer:
-    """A server with tools for an agent; `taken` are tool names that the agent already uses."""
+    """A server with tools for an agent; `used_names` are tool names that the agent already uses."""
 
-    def __init__(self, settings: McpSettings, taken: frozenset[str], services: ExternalServices) -> None:
+    def __init__(self, settings: McpSettings, used_names: frozenset[str], services: ExternalServices) -> None:
         self.settings = settings
-        self.found = Found.nothing_yet()
+        self.state = SourceState.untried()
         self.secrets = SecretValues(services.environment)
-        self._taken = taken
+        self._used_names = used_names
         self._services = services
         self._client: Client | None = None
-        self._up, self._lost, self._changed, self._wake = (asyncio.Event() for _ in range(4))
+        self._up, self._connection_lost, self._changed, self._wake = (asyncio.Event() for _ in range(4))
 
     @property
     def name(self) -> str:
@@ -67,26 +67,32 @@ class McpServer:
         """Its place in the settings."""
         return self.settings.place
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Start sessions until cancelled, with a growing pause between failures."""
         pause, clock = FIRST_PAUSE, asyncio.get_running_loop().time
         while True:
-            begun = clock()
-            problem = await self._until_lost()
+            start = clock()
+            problem = await self._run_session()
             self._forget_client()
             # Log a problem when it changes, not at every retry.
-            level = logging.DEBUG if problem == self.found.problem else logging.WARNING
+            level = logging.DEBUG if problem == self.state.problem else logging.WARNING
             LOGGER.log(level, "MCP server %s: %s. It is tried again.", self.name, problem)
-            self.found.lost(problem)
-            is_steady = clock() - begun > STEADY_SECONDS
+            self.state.set_problem(problem)
+            is_steady = clock() - start > STEADY_SECONDS
             pause = FIRST_PAUSE if is_steady else min(2 * pause, self._services.settings.retry_seconds)
-            await _within(self._wake.wait(), pause)
+            await _wait_at_most(self._wake.wait(), pause)
             self._wake.clear()
 
     async def call(self, tool: str, ask: Callable[[Client], Awaitable[Answer]], *, may_repeat: bool) -> Answer:
         """Return the server's answer. Raises ToolError if there is none, or if the server reports an error."""
         for is_last in (False, True):
-            client = await self._connected(tool)
+            if self._client is None:
+                # A call needs the session now: end the pause before the next try.
+                self._wake.set()
+                await _wait_at_most(self._up.wait(), self._services.settings.wait_seconds)
+            if self._client is None:
+                raise ToolError(DOWN.format(server=self.name, tool=tool), status="failed")
+            client = self._client
             try:
                 async with asyncio.timeout(self.settings.seconds):
                     return await ask(client)
@@ -94,34 +100,25 @@ class McpServer:
                 raise ToolError(SLOW.format(tool=tool, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
             # Server errors, invalid answers, ended sessions: any of their texts may contain a secret.
             except Exception as error:
-                if not _is_lost(error):
+                from anyio import BrokenResourceError, ClosedResourceError
+
+                is_closed = isinstance(error, (BrokenResourceError, ClosedResourceError))
+                if not (is_closed or str(error).startswith((*CLOSED, *NOT_DONE))):
                     raise ToolError(f"{tool} failed: {self.secrets.hide(str(error))}") from error
-                self._note_lost(client)
+                if client is self._client:
+                    self._forget_client()
+                    self._connection_lost.set()
                 if is_last or not (may_repeat or str(error).startswith(NOT_DONE)):
-                    raise ToolError(LOST.format(server=self.name, tool=tool), status="interrupted") from error
+                    raise ToolError(LOST_CALL.format(server=self.name, tool=tool), status="interrupted") from error
         raise AssertionError("the last try returns or raises")
-
-    async def _connected(self, tool: str) -> Client:
-        if self._client is None:
-            # A call needs the session now: end the pause before the next try.
-            self._wake.set()
-            await _within(self._up.wait(), self._services.settings.wait_seconds)
-        if self._client is None:
-            raise ToolError(DOWN.format(server=self.name, tool=tool), status="failed")
-        return self._client
-
-    def _note_lost(self, client: Client) -> None:
-        if client is self._client:
-            self._forget_client()
-            self._lost.set()
 
     def _forget_client(self) -> None:
         self._client = None
         self._up.clear()
 
-    async def _until_lost(self) -> str:
+    async def _run_session(self) -> str:
         """Run one session to its end and return why it ended."""
-        self._lost.clear()
+        self._connection_lost.clear()
         self._changed.clear()
         end = _SessionEnd()
         try:
@@ -131,8 +128,8 @@ class McpServer:
         # Foreign code: any error costs only this session.
         except Exception as error:
             LOGGER.debug("MCP server %s: a session ended.", self.name, exc_info=True)
-            return self.secrets.hide(end.why() or _words(error))
-        return self.secrets.hide(end.why() or ENDED)
+            return self.secrets.hide(end.why() or _describe(error))
+        return self.secrets.hide(end.why() or CONNECTION_LOST)
 
     async def _session(self, end: _SessionEnd) -> None:
         async with AsyncExitStack() as stack:
@@ -153,54 +150,54 @@ class McpServer:
         from mcp.client import Client
         from mcp_types import Implementation
 
-        transport = await self._child(end) if self.settings.command else self._web(end)
+        transport = await self._child_transport(end) if self.settings.command else self._web_transport(end)
         info = Implementation(name="recto", version=version("recto"))
         async with Client(transport, client_info=info, message_handler=self._notice, cache=None) as client:
             yield client
 
-    async def _child(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
+    async def _child_transport(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
         settings, services = self.settings, self._services
         child = ChildServer(
             name=self.name,
             command=await services.sandbox.command(settings),
-            environment=environment(settings, self.secrets.filled(settings.env)),
+            environment=environment(settings, self.secrets.fill_in(settings.env)),
             folder=str(settings.place.folder.resolve()),
             line_bytes=services.settings.message_bytes,
             hide=self.secrets.hide,
-            ended=self._lost.set,
+            on_end=self._connection_lost.set,
         )
         end.why = lambda: child.problem
         return child.transport()
 
-    def _web(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
+    def _web_transport(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
         from recto.tools.external.guarded_http import GuardedTransport
 
         settings, most = self.settings, self._services.settings.message_bytes
-        headers = self.secrets.filled(settings.headers)
+        headers = self.secrets.fill_in(settings.headers)
         transport = GuardedTransport(self._services.open_web(settings.internal), most)
         end.why = lambda: transport.problem
         client = httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
-        return _closing(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
+        return _with_client(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
 
     async def _list(self, client: Client) -> None:
-        listed = await listed_tools(client, self, self._taken, self._services)
-        for warning in [one for one in listed.warnings if one not in self.found.warnings]:
+        tool_list = await list_tools(client, self, self._used_names, self._services)
+        for warning in [one for one in tool_list.warnings if one not in self.state.warnings]:
             LOGGER.warning("MCP server %s: %s", self.name, warning)
-        self.found.now(listed.tools, listed.warnings)
+        self.state.set_tools(tool_list.tools, tool_list.warnings)
 
     async def _follow(self, client: Client) -> None:
         """List the tools again whenever they change, until the session is lost."""
-        while not self._lost.is_set():
-            waiting = [asyncio.ensure_future(event.wait()) for event in (self._lost, self._changed)]
+        while not self._connection_lost.is_set():
+            waiting = [asyncio.ensure_future(event.wait()) for event in (self._connection_lost, self._changed)]
             try:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for one in waiting:
                     one.cancel()
-            if self._changed.is_set() and not self._lost.is_set():
+            if self._changed.is_set() and not self._connection_lost.is_set():
                 self._changed.clear()
                 async with asyncio.timeout(self._services.settings.start_seconds):
                     await self._list(client)
@@ -219,7 +216,9 @@ class McpServer:
         tools = client.server_capabilities.tools
         while tools and tools.list_changed:
             try:
-                await self._heard(client)
+                async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._changed.set()
             except ListenNotSupportedError:
                 return
             except SubscriptionLost:
@@ -228,14 +227,9 @@ class McpServer:
             # Changes in between were not reported.
             self._changed.set()
 
-    async def _heard(self, client: Client) -> None:
-        async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
-            async for _ in changes:
-                self._changed.set()
-
 
 @asynccontextmanager
-async def _closing(
+async def _with_client(
     client: httpx2.AsyncClient, transport: AbstractAsyncContextManager[TransportStreams]
 ) -> AsyncGenerator[TransportStreams]:
     """Close the client with its transport."""
@@ -250,18 +244,11 @@ class _SessionEnd:
     why: Callable[[], str] = str
 
 
-def _is_lost(error: Exception) -> bool:
-    from anyio import BrokenResourceError, ClosedResourceError
-
-    is_closed = isinstance(error, (BrokenResourceError, ClosedResourceError))
-    return is_closed or str(error).startswith((*CLOSED, *NOT_DONE))
-
-
-def _words(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """Return the text of the first error of a group."""
     match error:
         case BaseExceptionGroup(exceptions=exceptions):
-            return _words(cast("tuple[BaseException, ...]", exceptions)[0])
+            return _describe(cast("tuple[BaseException, ...]", exceptions)[0])
         case CannotStart() | SettingsError():
             return str(error).rstrip(".")
         case TimeoutError():
@@ -272,7 +259,7 @@ def _words(error: BaseException) -> str:
             return str(error) or type(error).__name__
 
 
-async def _within(waiting: Awaitable[object], seconds: float) -> None:
+async def _wait_at_most(waiting: Awaitable[object], seconds: float) -> None:
     try:
         await asyncio.wait_for(waiting, seconds)
     except TimeoutError:

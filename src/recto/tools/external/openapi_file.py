@@ -106,13 +106,13 @@ def _values(raw: bytes) -> Object:
         raise NotOpenApi(f"it has more than {MOST_BYTES:,} bytes")
     try:
         text = raw.decode("utf-8-sig")
-        found = load(text) if text.lstrip().startswith("{") else _yaml(text)
+        value = load(text) if text.lstrip().startswith("{") else _yaml(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         problem = " ".join(str(error).split())[:300]
         raise NotOpenApi(f"it is no YAML or JSON: {problem}") from error
-    if not isinstance(found, Mapping):
+    if not isinstance(value, Mapping):
         raise NotOpenApi("it is no table of names and values")
-    return found
+    return value
 
 
 class _PlainLoader(yaml.CSafeLoader):
@@ -130,16 +130,16 @@ def _yaml(text: str) -> Json:
     events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType] - it has no types
     if any(isinstance(event, yaml.AliasEvent) for event in events):
         raise ValueError("aliases such as *name are not taken; use $ref")
-    return _named(yaml.load(text, Loader=_PlainLoader))  # noqa: S506 - a safe one
+    return _with_text_keys(yaml.load(text, Loader=_PlainLoader))  # noqa: S506 - a safe one
 
 
-def _named(value: object) -> Json:
+def _with_text_keys(value: object) -> Json:
     """Convert keys that YAML reads as numbers, such as 200, to strings."""
     match value:
         case dict():
-            return {str(key): _named(inner) for key, inner in cast("dict[object, object]", value).items()}
+            return {str(key): _with_text_keys(inner) for key, inner in cast("dict[object, object]", value).items()}
         case list():
-            return [_named(inner) for inner in cast("list[object]", value)]
+            return [_with_text_keys(inner) for inner in cast("list[object]", value)]
         case str() | bool() | int() | float() | None:
             return value
         case _:
@@ -174,7 +174,7 @@ class _Reader:
     def schemes(self) -> Iterator[tuple[str, SecurityScheme]]:
         """Yield the security schemes sent with a request; OAuth and OpenID tokens are sent as bearer tokens."""
         for name, one in _table(_table(self._root.get("components")).get("securitySchemes")).items():
-            scheme = self._followed(one)
+            scheme = self._resolve(one)
             match str(scheme.get("type")), str(scheme.get("in")), str(scheme.get("scheme", "")).lower():
                 case "apiKey", ("header" | "query" | "cookie") as place, _:
                     yield name, SecurityScheme(name=str(scheme.get("name", "")), place=place)
@@ -189,23 +189,23 @@ class _Reader:
         """Yield every callable operation, and add a warning for each other one."""
         count = 0
         for path, item in _table(self._root.get("paths")).items():
-            table = self._followed(item)
+            table = self._resolve(item)
             for method in [method for method in METHODS if method in table]:
                 count += 1
                 if count > MOST_OPERATIONS:
                     self.warnings.append(f"it has more than {MOST_OPERATIONS} operations; the rest are left out")
                     return
                 try:
-                    yield self._operation(path, method, table, self._followed(table[method]))
+                    yield self._operation(path, method, table, self._resolve(table[method]))
                 except NotOpenApi as error:
                     self.warnings.append(f"{method.upper()} {path} is left out: {error}")
 
     def _operation(self, path: str, method: str, item: Object, one: Object) -> Operation:
-        given = [self._followed(each) for each in (*_list(item.get("parameters")), *_list(one.get("parameters")))]
         # An operation's parameters override those of its path.
-        found = {(str(each.get("in")), str(each.get("name"))): each for each in given}
+        rows = map(self._resolve, (*_list(item.get("parameters")), *_list(one.get("parameters"))))
+        unique = {(str(row.get("in")), str(row.get("name"))): row for row in rows}
         properties, required = dict[str, Json](), list[str]()
-        parameters = tuple(self._parameters(list(found.values()), properties, required))
+        parameters = tuple(self._parameters(list(unique.values()), properties, required))
         missing = set(PATH_FIELD.findall(path)) - {each.name for each in parameters if each.place == "path"}
         if missing:
             raise NotOpenApi(f"its path has {{{min(missing)}}}, which no parameter gives")
@@ -215,6 +215,7 @@ class _Reader:
                 filter(None, (_text(one, "summary"), _text(one, "description") or _text(item, "description")))
             )
         )
+        requirements = one.get("security", self._root.get("security"))
         return Operation(
             name=_text(one, "operationId") or f"{method}_{path.strip('/')}",
             method=method,
@@ -225,14 +226,14 @@ class _Reader:
             body=body.type,
             fields=body.fields,
             is_whole=body.is_whole,
-            security=self._security(one),
+            security=tuple([tuple(_table(each)) for each in _list(requirements)]),
         )
 
     def _parameters(
-        self, given: Sequence[Object], properties: dict[str, Json], required: list[str]
+        self, parameters: Sequence[Object], properties: dict[str, Json], required: list[str]
     ) -> Iterator[HttpParameter]:
-        names = [_text(each, "name") for each in given]
-        for each in given:
+        names = [_text(each, "name") for each in parameters]
+        for each in parameters:
             name, place = _text(each, "name"), each.get("in")
             if not name or place not in PLACES:
                 raise NotOpenApi("it has a parameter without a name or a place")
@@ -240,7 +241,9 @@ class _Reader:
                 continue
             # Two parameters of one name in two places are two arguments.
             argument = name if names.count(name) == 1 else f"{name}_{place}"
-            schema = self._schema_of(each)
+            content = _table(each.get("content"))
+            holder = _table(next(iter(content.values()))) if content else each
+            schema = dict(self._expand(holder.get("schema", {}), (), _Budget()))
             about = _text(each, "description")
             properties[argument] = {**schema, "description": about} if about else schema
             if each.get("required") is True or place == "path":
@@ -252,21 +255,16 @@ class _Reader:
                 argument=argument, name=name, place=place, explode=bool(each.get("explode", style == "form"))
             )
 
-    def _schema_of(self, each: Object) -> dict[str, Json]:
-        content = _table(each.get("content"))
-        held = _table(next(iter(content.values()))) if content else each
-        return dict(self._written(held.get("schema", {}), (), _Budget()))
-
     def _body(self, one: Object, properties: dict[str, Json], required: list[str]) -> _Body:
         """Read a JSON or form body: its fields become arguments if they are known and their names are free."""
-        described = self._followed(one.get("requestBody"))
+        described = self._resolve(one.get("requestBody"))
         content = _table(described.get("content"))
         if not content:
             return _Body()
         media = next((type for type in content if JSON_TYPE.match(type)), FORM_TYPE if FORM_TYPE in content else "")
         if not media:
             raise NotOpenApi(f"its body is {', '.join(content)[:100]}; JSON and forms are known here")
-        schema = dict(self._written(_table(content[media]).get("schema", {}), (), _Budget()))
+        schema = dict(self._expand(_table(content[media]).get("schema", {}), (), _Budget()))
         inner = _table(schema.get("properties"))
         needed = described.get("required") is True
         is_plain = schema.get("type", "object") == "object" and not {"allOf", "anyOf", "oneOf"} & schema.keys()
@@ -280,50 +278,50 @@ class _Reader:
         required += [BODY] if needed else []
         return _Body(type=media, is_whole=True)
 
-    def _security(self, one: Object) -> tuple[tuple[str, ...], ...]:
-        wanted = one.get("security", self._root.get("security"))
-        return tuple([tuple(_table(each)) for each in _list(wanted)])
-
-    def _written(self, schema: Json, way: tuple[str, ...], budget: _Budget) -> Mapping[str, Json]:
+    def _expand(self, schema: Json, way: tuple[str, ...], budget: _Budget) -> Mapping[str, Json]:
         """Return a schema with its references expanded, and 3.0 keywords converted to JSON Schema."""
         if schema is True or schema is False:
             return {} if schema else {"not": {}}
-        found = _table(schema)
-        if isinstance(reference := found.get("$ref"), str):
+        part = _table(schema)
+        if isinstance(reference := part.get("$ref"), str):
             if reference in way:
                 self.warnings.append(f"{reference} refers to itself; from there on any value is taken")
                 return {}
             way = (*way, reference)
-            beside = {key: value for key, value in found.items() if key != "$ref"}
-            found = {**_table(self._pointed(reference)), **beside}
-            return self._written(found, way, budget)
+            beside = {key: value for key, value in part.items() if key != "$ref"}
+            part = {**_table(self._target(reference)), **beside}
+            return self._expand(part, way, budget)
         budget.nodes -= 1
         if budget.nodes < 0 or len(way) > DEEPEST:
             raise NotOpenApi("its schema, with all it refers to, is too large")
-        kept = {key: self._inner(key, value, way, budget) for key, value in found.items() if _is_used(key)}
-        return _of_newer_version(kept, is_nullable=found.get("nullable") is True)
+        result = {
+            key: self._inner(key, value, way, budget)
+            for key, value in part.items()
+            if (key not in UNUSED and not key.startswith("x-"))
+        }
+        return _upgrade(result, is_nullable=part.get("nullable") is True)
 
     def _inner(self, key: str, value: Json, way: tuple[str, ...], budget: _Budget) -> Json:
         match key, value:
             case (("properties" | "patternProperties" | "$defs" | "definitions"), Mapping()):
-                return {name: self._written(one, way, budget) for name, one in value.items()}
+                return {name: self._expand(one, way, budget) for name, one in value.items()}
             case (("allOf" | "anyOf" | "oneOf" | "prefixItems"), list()):
-                return [self._written(one, way, budget) for one in value]
+                return [self._expand(one, way, budget) for one in value]
             case (("items" | "additionalProperties" | "not" | "contains"), Mapping()):
-                return self._written(value, way, budget)
+                return self._expand(value, way, budget)
             case _:
                 return value
 
-    def _followed(self, value: Json) -> Object:
+    def _resolve(self, value: Json) -> Object:
         """Return a table, or the one it refers to."""
-        found = _table(value)
+        table = _table(value)
         for _ in range(DEEPEST):
-            if not isinstance(reference := found.get("$ref"), str):
-                return found
-            found = _table(self._pointed(reference))
+            if not isinstance(reference := table.get("$ref"), str):
+                return table
+            table = _table(self._target(reference))
         raise NotOpenApi("its references go round in a circle")
 
-    def _pointed(self, reference: str) -> Json:
+    def _target(self, reference: str) -> Json:
         if not reference.startswith("#/"):
             raise NotOpenApi(f"it refers to {reference[:100]}, which is in another file; put all of it into one")
         value: Json = dict(self._root)
@@ -344,16 +342,12 @@ class _Body:
     is_whole: bool = False
 
 
-def _is_used(key: str) -> bool:
-    return key not in UNUSED and not key.startswith("x-")
-
-
-def _of_newer_version(schema: dict[str, Json], *, is_nullable: bool) -> dict[str, Json]:
+def _upgrade(schema: dict[str, Json], *, is_nullable: bool) -> dict[str, Json]:
     """Convert 3.0's `nullable` and boolean exclusive bounds."""
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(exclusive), bool):
             is_exclusive = schema.pop(exclusive)
-            schema |= {exclusive: schema.pop(bound)} if is_exclusive and bound in schema else {}
+            schema |= {exclusive: schema.pop(limit)} if is_exclusive and limit in schema else {}
     kind = schema.get("type")
     if is_nullable and isinstance(kind, str):
         schema["type"] = [kind, "null"]

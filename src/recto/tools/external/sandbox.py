@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recto.agents.external_tools import McpSettings
-from recto.sandbox.bubblewrap import OF_NETWORK, isolated, readable, succeeds
+from recto.sandbox.bubblewrap import NETWORK_FILES, isolation_words, readable_words, succeeds
 
 HOME = "/home/server"
 NO_SANDBOX = (
@@ -49,7 +49,11 @@ class Sandbox:
             raise CannotStart(NO_FOLDER.format(path=missing[0]))
         if self.program is None or not await self._works:
             raise CannotStart(NO_SANDBOX)
-        return (*self._prefix(settings), *command)
+        network = ("--share-net",) if settings.network else ()
+        folder = str(settings.place.folder.resolve())
+        read = (*(NETWORK_FILES if settings.network else ()), folder, *settings.readable)
+        writable = [word for path in settings.writable for word in ("--bind", path, path)]
+        return (*(*self._words(read), *network, *writable, "--chdir", folder, "--"), *command)
 
     @cached_property
     def _works(self) -> asyncio.Future[bool]:
@@ -57,23 +61,16 @@ class Sandbox:
         trial = (*self._words(()), "--", sys.executable, "-c", "")
         return asyncio.ensure_future(asyncio.to_thread(succeeds, trial))
 
-    def _prefix(self, settings: McpSettings) -> tuple[str, ...]:
-        network = ("--share-net",) if settings.network else ()
-        folder = str(settings.place.folder.resolve())
-        read = (*(OF_NETWORK if settings.network else ()), folder, *settings.readable)
-        writable = [word for path in settings.writable for word in ("--bind", path, path)]
-        return (*self._words(read), *network, *writable, "--chdir", folder, "--")
-
     def _words(self, read: Iterable[str]) -> tuple[str, ...]:
         size = ("--size", str(self.scratch_bytes), "--tmpfs")
         scratch = (*size, "/tmp", *size, HOME)  # noqa: S108 - its own
-        return (*isolated(str(self.program)), *scratch, *readable(read), "--remount-ro", "/")
+        return (*isolation_words(str(self.program)), *scratch, *readable_words(read), "--remount-ro", "/")
 
 
-def environment(settings: McpSettings, given: dict[str, str]) -> dict[str, str]:
+def environment(settings: McpSettings, values: dict[str, str]) -> dict[str, str]:
     """Return the environment of a server: configured values, a search path, and a home."""
     home = {"HOME": HOME, "TMPDIR": "/tmp"} if settings.sandbox else {}  # noqa: S108 - its own
-    return {"PATH": search_path(), "LANG": "C.UTF-8", **home, **given}
+    return {"PATH": search_path(), "LANG": "C.UTF-8", **home, **values}
 
 
 def search_path() -> str:

@@ -29,27 +29,27 @@ class SecretValues:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._used: set[str] = set()
+        self._secrets: set[str] = set()
 
-    def filled(self, values: Mapping[str, str]) -> dict[str, str]:
+    def fill_in(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return the values with secrets filled in. Raises SettingsError for a secret that is not set."""
-        return {name: SECRET.sub(lambda found: self._secret(found[1]), value) for name, value in values.items()}
+        return {name: SECRET.sub(lambda match: self._secret(match[1]), value) for name, value in values.items()}
 
     def _secret(self, name: str) -> str:
         value = self._environment.get(PREFIX + name, "").strip()
         if not value:
             raise SettingsError(name=f"secret:{name}", value="(not set)", allowed=f"set {PREFIX}{name} for the server")
-        self.also(value)
+        self.add(value)
         return value
 
-    def also(self, value: str) -> None:
+    def add(self, value: str) -> None:
         """Hide this value in all forms it may come back in: plain, in JSON, and in a url."""
         if len(value) >= SHORTEST:
-            self._used |= {value, dump(value)[1:-1].decode(), quote(value, safe="")}
+            self._secrets |= {value, dump(value)[1:-1].decode(), quote(value, safe="")}
 
     def hide(self, text: str) -> str:
         """Remove the secrets from a text, longest first: one may contain another."""
-        for secret in sorted(self._used, key=len, reverse=True):
+        for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
         return text
 
@@ -66,7 +66,7 @@ class ExternalServices:
 
 
 @dataclass(kw_only=True)
-class Found:
+class SourceState:
     """The current tools of a source, or the `problem` that makes it unavailable, and its warnings.
 
     `version` changes with any of them; `tried` is set after the first attempt.
@@ -76,24 +76,24 @@ class Found:
     problem: str | None
     warnings: tuple[str, ...]
     version: int
-    tried: asyncio.Event
+    first_try: asyncio.Event
 
     @classmethod
-    def nothing_yet(cls) -> Found:
+    def untried(cls) -> SourceState:
         """Return the state before the first attempt."""
-        return cls(tools=(), problem="it was not reached yet", warnings=(), version=0, tried=asyncio.Event())
+        return cls(tools=(), problem="it was not reached yet", warnings=(), version=0, first_try=asyncio.Event())
 
-    def now(self, tools: tuple[Tool, ...], warnings: tuple[str, ...]) -> None:
+    def set_tools(self, tools: tuple[Tool, ...], warnings: tuple[str, ...]) -> None:
         """Store the current tools."""
         self.tools, self.warnings, self.problem = tools, warnings, None
         self.version += 1
-        self.tried.set()
+        self.first_try.set()
 
-    def lost(self, problem: str) -> None:
+    def set_problem(self, problem: str) -> None:
         """Mark the source as unavailable. Its tools stay: it may be back before one is called."""
         self.version += problem != self.problem
         self.problem = problem
-        self.tried.set()
+        self.first_try.set()
 
 
 class ToolSource(Protocol):
@@ -110,16 +110,16 @@ class ToolSource(Protocol):
         ...
 
     @property
-    def found(self) -> Found:
+    def state(self) -> SourceState:
         """The current tools and problems."""
         ...
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Find the tools and keep them usable, until cancelled."""
         ...
 
 
-def unreached(web: WebSession, host: str, error: Exception) -> str:
+def describe_failure(web: WebSession, host: str, error: Exception) -> str:
     """Return why a host was not reached, without revealing more than its name."""
     if web.has_refused:
         return f"{host} is at an address that is not public. If it is meant to be, say internal: true"

@@ -16,7 +16,7 @@ from recto.tools.client_schema import Schemas
 
 LONGEST = 64
 HASH = 8
-_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
 # Providers accept one plain object at the root. The external service checks the rest itself.
 ROOT_REFUSED = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const"})
 # They name the origin of a schema, which means nothing inside a page.
@@ -25,20 +25,20 @@ PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 CUT = " ..."
 
 
-def tool_names(server: str, own_names: Sequence[str], taken: Collection[str] = ()) -> Mapping[str, str]:
+def tool_names(server: str, own_names: Sequence[str], used_names: Collection[str] = ()) -> Mapping[str, str]:
     """Return the offered name of each tool of a server, by its name there; none is in `taken`.
 
     A name that is too long, or that collides after a change, ends in a hash of the original. So it does not depend on
     the order of tools.
     """
-    plain = {own: f"{server}{BETWEEN}{_REFUSED.sub('_', own)}" for own in own_names}
+    plain = {own: f"{server}{BETWEEN}{_INVALID.sub('_', own)}" for own in own_names}
     count = Counter(plain.values())
-    return {own: _name(server, own, plain[own], count, taken) for own in plain}
+    return {own: _name(server, own, plain[own], count, used_names) for own in plain}
 
 
-def _name(server: str, own: str, plain: str, count: Counter[str], taken: Collection[str]) -> str:
+def _name(server: str, own: str, plain: str, count: Counter[str], used_names: Collection[str]) -> str:
     is_whole = plain == f"{server}{BETWEEN}{own}"
-    if len(plain) <= LONGEST and plain not in taken and (is_whole or count[plain] == 1):
+    if len(plain) <= LONGEST and plain not in used_names and (is_whole or count[plain] == 1):
         return plain
     digest = hashlib.sha256(f"{server}{BETWEEN}{own}".encode()).hexdigest()[:HASH]
     return f"{plain[: LONGEST - HASH - 1]}_{digest}"
@@ -48,12 +48,12 @@ class CannotOffer(Exception):
     """A tool that no provider would accept; the text is the reason."""
 
 
-async def mended_offer(offer: ToolOffer, schema: Json, characters: int, schemas: Schemas) -> ToolOffer:
+async def normalise_offer(offer: ToolOffer, schema: Json, characters: int, schemas: Schemas) -> ToolOffer:
     """A tool as it is offered: the schema mended, the description bounded. CannotOffer where that is not enough."""
     mended = ToolOffer(
         name=offer.name,
-        description=shortened(offer.description, characters),
-        parameters=dump(mend(schema)).decode(),
+        description=shorten_text(offer.description, characters),
+        parameters=dump(normalise_schema(schema)).decode(),
     )
     try:
         await schemas.admit((mended,))
@@ -62,44 +62,44 @@ async def mended_offer(offer: ToolOffer, schema: Json, characters: int, schemas:
     return mended
 
 
-def shortened(text: str, characters: int) -> str:
+def shorten_text(text: str, characters: int) -> str:
     """Cut a text to at most so many characters."""
     text = text.strip()
     return text if len(text) <= characters else text[: max(characters - len(CUT), 0)].rstrip() + CUT
 
 
-def mend(schema: Json) -> dict[str, Json]:
+def normalise_schema(schema: Json) -> dict[str, Json]:
     """Return a schema whose root is one object with named properties."""
     if not isinstance(schema, Mapping):
         raise CannotOffer("its schema is no object")
-    root = _at_root(cast("Mapping[str, Json]", schema))
-    kept = {key: value for key, value in root.items() if key not in ROOT_NAMES | ROOT_REFUSED}
-    kind = kept.get("type", "object")
+    root = _resolve_root(cast("Mapping[str, Json]", schema))
+    result = {key: value for key, value in root.items() if key not in ROOT_NAMES | ROOT_REFUSED}
+    kind = result.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise CannotOffer(f"its arguments are of type {kind}, and no object")
-    properties = kept.get("properties", {})
+    properties = result.get("properties", {})
     if not isinstance(properties, Mapping):
         raise CannotOffer("its properties are no object")
     wrong = [name for name in properties if not PROPERTY.fullmatch(name)]
     if wrong:
         raise CannotOffer(f"it has an argument {wrong[0][:64]!r}; providers take letters, digits, _, . and -, up to 64")
-    return {**kept, "type": "object", "properties": dict(properties)}
+    return {**result, "type": "object", "properties": dict(properties)}
 
 
-def _at_root(schema: Mapping[str, Json]) -> Mapping[str, Json]:
+def _resolve_root(schema: Mapping[str, Json]) -> Mapping[str, Json]:
     """Resolve a root that is a reference into its own definitions."""
-    seen: set[str] = set()
+    references: set[str] = set()
     while isinstance(reference := schema.get("$ref"), str):
-        found = _pointed(schema, reference)
-        if found is None or reference in seen:
+        target = _target(schema, reference)
+        if target is None or reference in references:
             raise CannotOffer(f"its schema refers to {reference[:100]!r}, which is not in it")
-        seen.add(reference)
+        references.add(reference)
         definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-        schema = {**definitions, **found}
+        schema = {**definitions, **target}
     return schema
 
 
-def _pointed(schema: Mapping[str, Json], reference: str) -> Mapping[str, Json] | None:
+def _target(schema: Mapping[str, Json], reference: str) -> Mapping[str, Json] | None:
     value: Json = dict(schema)
     if not reference.startswith("#/"):
         return None

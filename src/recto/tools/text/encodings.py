@@ -90,7 +90,7 @@ class TextEncoding:
         """Encode a text. Raises UnicodeEncodeError for a character that the encoding lacks."""
         return self.mark + text.encode(self.name, self._errors)
 
-    def as_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    def to_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text as UTF-8 without a mark, piece by piece. Unreadable bytes become U+FFFD."""
         unmarked = _skip_mark(self.mark, pieces)
         if self.name == UTF8:
@@ -114,7 +114,10 @@ def detect_encoding(head: bytes) -> TextEncoding | str:
         return _detect_utf16(head) or OTHER_BINARY
     if len(CONTROLS.findall(head)) > CONTROL_SHARE * len(head):
         return OTHER_BINARY
-    if _is_utf8(head):
+    # The last character may be torn
+    text = codecs.getincrementaldecoder(UTF8)("replace").decode(head)
+    bad = text.count("\ufffd")
+    if bad <= DAMAGED_SHARE * (len(text) - len(text.encode("ascii", "ignore"))):
         return TextEncoding()
     return _detect_legacy(head) or OTHER_BINARY
 
@@ -135,13 +138,6 @@ def _is_readable(head: bytes, name: str) -> bool:
     text = codecs.getincrementaldecoder(name)("replace").decode(head)
     bad = [one for one in text if one == "\ufffd" or not (one.isprintable() or one.isspace())]
     return len(bad) <= CONTROL_SHARE * len(text)
-
-
-def _is_utf8(head: bytes) -> bool:
-    """Return True for UTF-8 with at most slight damage. The last character may be torn."""
-    text = codecs.getincrementaldecoder(UTF8)("replace").decode(head)
-    bad = text.count("\ufffd")
-    return bad <= DAMAGED_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
 
 
 def _detect_legacy(head: bytes) -> TextEncoding | None:

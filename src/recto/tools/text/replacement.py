@@ -62,10 +62,10 @@ def find_loose_matches(text: str, search: str) -> tuple[LooseMatch, ...]:
 
     Return nothing if the lines also occur with an indentation that neither explains: the right match is unknown.
     """
-    if matches := tuple(_matches(text, search, str.strip, _by_shift)):
+    if matches := tuple(_matches(text, search, str.strip, _compare_shift)):
         return matches
     for bare in (str.strip, _with_single_blanks):
-        if matches := tuple(_matches(text, search, bare, _by_columns)):
+        if matches := tuple(_matches(text, search, bare, _compare_columns)):
             return matches if len(matches) == sum(1 for _ in _matches(text, search, bare, _accept_any)) else ()
     return ()
 
@@ -92,7 +92,7 @@ def _matches(text: str, search: str, bare: Callable[[str], str], compare: Compar
         return
     lines = text.split("\n")
     bare_lines = [bare(line) for line in lines]
-    free, offset, counted = 0, 0, 0
+    free, offset, counted_to = 0, 0, 0
     for place in [place for place, line in enumerate(bare_lines) if line == bare_search[anchor]]:
         first = place - anchor
         candidate = lines[first : first + len(bare_search)] if first >= free else []
@@ -101,8 +101,8 @@ def _matches(text: str, search: str, bare: Callable[[str], str], compare: Compar
             or (reindent := compare(candidate, search_lines)) is None
         ):
             continue
-        offset += sum(map(len, lines[counted:first])) + first - counted
-        counted = first
+        offset += sum(map(len, lines[counted_to:first])) + first - counted_to
+        counted_to = first
         free = first + len(bare_search)
         stop = offset + sum(map(len, candidate)) + len(candidate) - 1
         # A searched line end is replaced too; otherwise the text's stays whole.
@@ -121,7 +121,7 @@ def get_indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _by_shift(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
+def _compare_shift(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
     """Match if all lines are indented by the same blanks more, or fewer."""
     pairs = _indents(lines, search_lines)
     if not pairs:
@@ -160,7 +160,7 @@ class _Columns:
         return self.indents.get(column, "\t" * tabs + " " * spaces) + line.lstrip()
 
 
-def _by_columns(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
+def _compare_columns(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
     """Match if all lines are shifted by the same columns for some tab width; the smallest shift wins."""
     pairs, candidates = _indents(lines, search_lines), list[_Columns]()
     for width in TAB_WIDTHS if pairs else ():
@@ -268,16 +268,16 @@ def detect_line_end(text: str) -> str:
 
 def _spellings(edit: TextEdit, end: str) -> Iterator[tuple[str, str]]:
     """Yield the exact spellings to try: with the text's line ends; as given; with tags as the file has them."""
-    replace = _with_ends(edit.replace, end)
-    yield _with_ends(edit.search, end), replace
+    replace = _set_line_ends(edit.replace, end)
+    yield _set_line_ends(edit.search, end), replace
     yield edit.search, replace
     # A read escapes our own tags, so that no file passes for a reminder.
     plain = edit.search.replace("&lt;", "<")
     if plain != edit.search and neutralise(plain, FRAME_TAGS) == edit.search:
-        yield _with_ends(plain, end), _with_ends(edit.replace.replace("&lt;", "<"), end)
+        yield _set_line_ends(plain, end), _set_line_ends(edit.replace.replace("&lt;", "<"), end)
 
 
-def _with_ends(text: str, end: str) -> str:
+def _set_line_ends(text: str, end: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", end)
 
 
@@ -293,7 +293,7 @@ def _exactly(text: str, search: str, replace: str) -> Iterator[TextSpan]:
 def _loosely(text: str, edit: TextEdit, end: str) -> Iterator[TextSpan]:
     for match in find_loose_matches(text, edit.search):
         lines = edit.replace.replace("\r\n", "\n").split("\n")
-        replace = _with_ends("\n".join(map(match.reindent, lines)), end)
+        replace = _set_line_ends("\n".join(map(match.reindent, lines)), end)
         yield TextSpan(start=match.start, end=match.end, text=replace)
 
 

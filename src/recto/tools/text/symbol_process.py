@@ -66,9 +66,10 @@ class SymbolProcess:
         if not self._lock.acquire(timeout=seconds):
             return ()
         try:
-            return _parse_symbols(
-                self._ask_twice(b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source), seconds)
-            )
+            answer = self._ask_twice(b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source), seconds)
+            rows = cast("list[list[str | int]]", json.loads(answer or b"[]"))
+            fields, make = Symbol.__dataclass_fields__, cast("Callable[..., Symbol]", Symbol)
+            return tuple([make(**dict(zip(fields, row, strict=True))) for row in rows])
         finally:
             self._lock.release()
 
@@ -130,9 +131,3 @@ def _request_line(process: subprocess.Popen[bytes], request: bytes, seconds: flo
         return b""
     finally:
         killer.cancel()
-
-
-def _parse_symbols(answer: bytes) -> tuple[Symbol, ...]:
-    rows = cast("list[list[str | int]]", json.loads(answer or b"[]"))
-    fields, make = Symbol.__dataclass_fields__, cast("Callable[..., Symbol]", Symbol)
-    return tuple([make(**dict(zip(fields, row, strict=True))) for row in rows])

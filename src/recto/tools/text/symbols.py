@@ -187,7 +187,18 @@ def _nest(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]
     for node in nodes:
         while around and around[-1][0] <= node.start_byte:
             around.pop()
-        kind, name = kinds[node.type], _name(node)
+        # C nests it in declarators; an impl block of Rust has the name of its type
+        node_with_name = node.child_by_field_name("name") or node.child_by_field_name("type")
+        inner = node.child_by_field_name("declarator")
+        while inner is not None:
+            # The grammar has no field for the target of a reference.
+            is_reference = inner.type == "reference_declarator" and inner.named_child_count
+            node_with_name, inner = (
+                inner,
+                (inner.named_children[0] if is_reference else inner.child_by_field_name("declarator")),
+            )
+        text = node_with_name.text if node_with_name is not None else None
+        kind, name = kinds[node.type], " ".join((text or b"").decode("utf-8", "replace").split())[:NAME_SHOWN]
         if not name:
             continue
         if kind == "function" and around and around[-1][1] in HOLDERS:
@@ -196,22 +207,6 @@ def _nest(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]
         symbols.append(Symbol(name=name, kind=kind, first=first, last=last, depth=len(around)))
         around.append((node.end_byte, kind))
     return tuple(symbols)
-
-
-def _name(node: Node) -> str:
-    """Return the name. C nests it in declarators; an impl block of Rust has the name of its type."""
-    node_with_name = node.child_by_field_name("name") or node.child_by_field_name("type")
-    inner = node.child_by_field_name("declarator")
-    while inner is not None:
-        node_with_name, inner = inner, _declarator(inner)
-    text = node_with_name.text if node_with_name is not None else None
-    return " ".join((text or b"").decode("utf-8", "replace").split())[:NAME_SHOWN]
-
-
-def _declarator(node: Node) -> Node | None:
-    # The grammar has no field for the target of a reference.
-    is_reference = node.type == "reference_declarator" and node.named_child_count
-    return node.named_children[0] if is_reference else node.child_by_field_name("declarator")
 
 
 def main(memory_bytes: int, idle_seconds: int) -> None:

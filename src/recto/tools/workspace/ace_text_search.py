@@ -29,14 +29,14 @@ from recto.tools.workspace.ripgrep import (
     parse_glob,
     ripgrep,
 )
-from recto.tools.workspace.workspace_files import GIT, Workspace, refuse_gone
+from recto.tools.workspace.workspace_files import GIT, Workspace, require_folder
 
 NAME = "ace-text_search"
-SHOWN = 100
+SHOWN_CHARACTERS = 100
 NO_WORKSPACE = "This server gives threads no workspace, so there is nothing to search."
 # Characters for the head of an answer and its last line.
 HEAD = 400
-LINES_ONLY = "The pattern has a line end in it, and lines are searched one by one. Search for one of the lines."
+ONE_LINE = "The pattern has a line end in it, and lines are searched one by one. Search for one of the lines."
 BAD_GLOB = "fileGlob {glob!r} is no glob: {reason}. Write one such as *.py, src/**/*.ts, *.{{js,jsx}} or !tests/**."
 BAD_PATTERN = "The pattern cannot be searched for: {reason}\nMend it, or search for it as it stands: isRegex false."
 EMPTY = "The workspace is empty, so there is nothing to search."
@@ -74,16 +74,24 @@ async def ace_text_search(
         raise ToolError(NO_WORKSPACE)
     settings = workspace.search
     query = _query(pattern, fileGlob, workspace, is_regex=isRegex)
-    shown = min(maxResults or settings.results, settings.search_count)
-    found = await _search(query, fileGlob, workspace, shown)
-    if not found.files:
-        return _nothing(query, fileGlob, workspace, found)
-    return _answer(found, shown, settings, context.characters - HEAD)
+    most = min(maxResults or settings.results, settings.search_count)
+    result = await _search(query, fileGlob, workspace, most)
+    if not result.files:
+        return _explain_nothing(query, fileGlob, workspace, result)
+    # Format matching lines by file, as many as requested and fitting, and the count of the rest
+    room = context.characters - HEAD
+    lines, length = list[str](), 0
+    for line in _lines(result, settings.line_characters):
+        length += len(line) + 1
+        if len(lines) == most or (length > room and lines):
+            break
+        lines.append(line)
+    return "\n".join([_head(result, settings), *lines, *_rest_line(result, len(lines), most, settings)])
 
 
 def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> Query:
     if "\n" in pattern or "\r" in pattern:
-        raise ToolError(LINES_ONLY)
+        raise ToolError(ONE_LINE)
     if "\0" in pattern + glob:
         raise ToolError("The pattern or the glob has the character U+0000, which no text has. Leave it out.")
     return Query(
@@ -95,9 +103,9 @@ def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> 
     )
 
 
-async def _search(query: Query, glob: str, workspace: Workspace, shown: int) -> SearchResult:
+async def _search(query: Query, glob: str, workspace: Workspace, most: int) -> SearchResult:
     settings, folder = workspace.search, workspace.folder
-    refuse_gone(workspace)
+    require_folder(workspace)
     # A folder of a thread's own is made by whoever first writes to it.
     if not folder.is_dir():
         return SearchResult()
@@ -105,33 +113,33 @@ async def _search(query: Query, glob: str, workspace: Workspace, shown: int) -> 
     search = Search(query, folder, program)
     try:
         async with asyncio.timeout(settings.seconds):
-            return await run_in_thread(partial(search.run, shown=shown, counted=settings.search_count), name=NAME)
+            return await run_in_thread(
+                partial(search.run, most_shown=most, most_counted=settings.search_count), name=NAME
+            )
     except TimeoutError as error:
         raise ToolError(LATE.format(seconds=settings.seconds)) from error
     except BadGlob as error:
-        raise ToolError(BAD_GLOB.format(glob=glob[:SHOWN], reason=error)) from error
+        raise ToolError(BAD_GLOB.format(glob=glob[:SHOWN_CHARACTERS], reason=error)) from error
     except BadPattern as error:
         raise ToolError(BAD_PATTERN.format(reason=error)) from error
     finally:
         search.stop()
 
 
-def _nothing(query: Query, glob: str, workspace: Workspace, found: SearchResult) -> str:
-    if not found.searched:
-        return _no_files(query, glob, workspace)
-    where = f" named by {glob[:SHOWN]!r}" if glob else ""
+def _explain_nothing(query: Query, glob: str, workspace: Workspace, result: SearchResult) -> str:
+    if not result.searched:
+        if _is_empty(workspace):
+            return EMPTY
+        if not query.glob:
+            return NONE.format(bytes=query.file_bytes)
+        return NO_FILES.format(glob=glob[:SHOWN_CHARACTERS], hint=_hint(query.glob)) + LARGER.format(
+            bytes=query.file_bytes
+        )
+    where = f" named by {glob[:SHOWN_CHARACTERS]!r}" if glob else ""
     hint = AS_IT_STANDS if not query.is_regex and EXPRESSION.search(query.pattern) else ""
-    files = _count(found.searched, "file")
-    nothing = NOTHING.format(pattern=query.pattern[:SHOWN], files=files, where=where, hint=hint)
+    files = _count(result.searched, "file")
+    nothing = NOTHING.format(pattern=query.pattern[:SHOWN_CHARACTERS], files=files, where=where, hint=hint)
     return nothing + LARGER.format(bytes=query.file_bytes)
-
-
-def _no_files(query: Query, glob: str, workspace: Workspace) -> str:
-    if _is_empty(workspace):
-        return EMPTY
-    if not query.glob:
-        return NONE.format(bytes=query.file_bytes)
-    return NO_FILES.format(glob=glob[:SHOWN], hint=_hint(query.glob)) + LARGER.format(bytes=query.file_bytes)
 
 
 def _is_empty(workspace: Workspace) -> bool:
@@ -151,20 +159,9 @@ def _hint(glob: FileGlob) -> str:
     return IGNORED if re.search(r"[*?\[{]", glob.name) else A_NAME.format(glob=glob.name)
 
 
-def _answer(found: SearchResult, shown: int, settings: SearchSettings, room: int) -> str:
-    """Format matching lines by file, as many as requested and fitting, and the count of the rest."""
-    lines, used = list[str](), 0
-    for line in _lines(found, settings.line_characters):
-        used += len(line) + 1
-        if len(lines) == shown or (used > room and lines):
-            break
-        lines.append(line)
-    return "\n".join([_head(found, settings), *lines, *_left_out(found, len(lines), shown, settings)])
-
-
-def _lines(found: SearchResult, most: int) -> Iterator[str]:
+def _lines(result: SearchResult, most: int) -> Iterator[str]:
     """Yield the lines; the first of each file below its path."""
-    for file in found.files:
+    for file in result.files:
         path = f"\n{_printable(file.path)}:\n"
         for message in file.messages:
             match = match_of(message)
@@ -189,17 +186,17 @@ def _printable(path: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _head(found: SearchResult, settings: SearchSettings) -> str:
-    if found.is_cut:
+def _head(result: SearchResult, settings: SearchSettings) -> str:
+    if result.is_cut:
         return f"More than {settings.search_count:,} matching lines; the first by path:"
-    return f"{_count(found.total, 'matching line')} in {_count(len(found.files), 'file')}:"
+    return f"{_count(result.total, 'matching line')} in {_count(len(result.files), 'file')}:"
 
 
-def _left_out(found: SearchResult, count: int, shown: int, settings: SearchSettings) -> Iterator[str]:
-    rest = f"more than {settings.search_count - count:,}" if found.is_cut else f"{found.total - count:,}"
-    if found.is_cut or found.total > count:
+def _rest_line(result: SearchResult, count: int, most: int, settings: SearchSettings) -> Iterator[str]:
+    rest = f"more than {settings.search_count - count:,}" if result.is_cut else f"{result.total - count:,}"
+    if result.is_cut or result.total > count:
         # A full answer does not become longer.
-        yield f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == shown else FEWER}"
+        yield f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == most else FEWER}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -15,13 +15,13 @@ from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 from recto.tools.workspace.open_path import (
-    errors_begin_so,
     names_of_file,
     open_path,
+    prefix_errors,
     workspace_in,
 )
 from recto.tools.workspace.workspace_files import EXISTS, NewFile, PlaceCheck
-from recto.tools.workspace.workspaces import LEFT_SECONDS, Workspace, drop_left_in, lock_of
+from recto.tools.workspace.workspaces import ABANDONED_SECONDS, Workspace, lock_of, remove_part_files
 
 NAME = "filesystem-create"
 
@@ -35,7 +35,7 @@ async def filesystem_create(
     context: ToolContext,
 ) -> str:
     """Make a new file in the workspace. Missing folders are made; a file that is there is not replaced."""
-    with errors_begin_so():
+    with prefix_errors():
         workspace = workspace_in(context)
         async with lock_of(workspace.folder):
             return await run_in_thread(partial(_create, workspace, filePath, content), name=NAME)
@@ -43,20 +43,20 @@ async def filesystem_create(
 
 def _create(workspace: Workspace, path: str, content: str) -> str:
     names = names_of_file(path, workspace)
-    shown = "/".join(names)
-    with open_path(workspace, names) as found:
-        real = found.names
-        if not found.missing:
+    label = "/".join(names)
+    with open_path(workspace, names) as place:
+        real = place.names
+        if not place.missing:
             raise ToolError(
-                f"{shown} is a folder. Choose another path." if found.is_folder else EXISTS.format(path=shown)
+                f"{label} is a folder. Choose another path." if place.is_folder else EXISTS.format(path=label)
             )
     data = content.encode()
-    write_file(workspace, real, data, partial(_refuse_another, shown))
+    write_file(workspace, real, data, partial(_reject_existing, label))
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
-    return f"Created {shown}: {lines:,} line{'s' * (lines != 1)}, {len(data):,} bytes."
+    return f"Created {label}: {lines:,} line{'s' * (lines != 1)}, {len(data):,} bytes."
 
 
-def _refuse_another(path: str, _: int, there: os.stat_result | None) -> None:
+def _reject_existing(path: str, _: int, there: os.stat_result | None) -> None:
     if there is not None:
         raise ToolError(EXISTS.format(path=path))
 
@@ -81,5 +81,5 @@ def new_file(workspace: Workspace, names: tuple[str, ...], like: os.stat_result 
     """Prepare a file. In a given folder, sweep half-written files first: nothing else does."""
     if not workspace.is_own:
         with suppress(OSError):
-            drop_left_in(workspace.folder, time.time() - LEFT_SECONDS)
+            remove_part_files(workspace.folder, time.time() - ABANDONED_SECONDS)
     return NewFile(workspace, names, like=like)

@@ -24,16 +24,16 @@ from recto.tools.text.line_diff import build_line_diff
 from recto.tools.text.nearest_text import find_near_lines
 from recto.tools.text.replacement import EditedText, TextEdit, edit_text
 from recto.tools.workspace.filesystem_create import write_file
-from recto.tools.workspace.filesystem_read import missing_text
+from recto.tools.workspace.filesystem_read import describe_missing
 from recto.tools.workspace.open_path import (
     PLAIN_FILE,
-    errors_begin_so,
     names_in,
     open_path,
+    prefix_errors,
     roots_of,
     workspace_in,
 )
-from recto.tools.workspace.workspace_files import refuse_change
+from recto.tools.workspace.workspace_files import reject_change
 from recto.tools.workspace.workspaces import Workspace, lock_of
 
 NAME = "filesystem-edit"
@@ -58,7 +58,7 @@ class SearchReplace(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OpenedText:
+class _OriginalText:
     """A text file as it was read: real path, content and stat."""
 
     names: tuple[str, ...]
@@ -86,16 +86,18 @@ async def filesystem_edit(
     """Change a file of the workspace: text in it is searched for and replaced, and the answer is the diff. The text has
     to be there exactly once; blanks, and the indentation of whole lines, may differ where it is clear what is meant.
     """
-    with errors_begin_so():
+    with prefix_errors():
         workspace = workspace_in(context)
-        wanted = _wanted(searchContent, replaceContent, occurrence, edits)
-        if len(wanted) > workspace.limits.edits:
-            raise ToolError(TOO_MANY.format(count=len(wanted), most=workspace.limits.edits))
+        text_edits = _parse_edits(searchContent, replaceContent, occurrence, edits)
+        if len(text_edits) > workspace.limits.edits:
+            raise ToolError(TOO_MANY.format(count=len(text_edits), most=workspace.limits.edits))
         async with lock_of(workspace.folder):
-            return await run_in_thread(partial(edit_file, workspace, filePath, wanted, context.characters), name=NAME)
+            return await run_in_thread(
+                partial(edit_file, workspace, filePath, text_edits, context.characters), name=NAME
+            )
 
 
-def _wanted(
+def _parse_edits(
     search: str | None, replace: str | None, occurrence: int | None, edits: Sequence[SearchReplace] | None
 ) -> Sequence[TextEdit]:
     if search is not None and replace is not None and not edits:
@@ -111,36 +113,41 @@ def _wanted(
 def edit_file(workspace: Workspace, path: str, edits: Sequence[TextEdit], room: int) -> str:
     """Make the edits and return the diff in at most `room` characters. Blocks."""
     names = names_in(path, roots_of(workspace.folder))
-    shown = "/".join(names) or "."
-    opened = _open(workspace, names, shown)
-    encoding = _encoding(opened.data, shown)
-    text = encoding.decode(opened.data)
+    label = "/".join(names) or "."
+    original = _open(workspace, names, label)
+    encoding = detect_encoding(original.data[:HEAD_BYTES])
+    if isinstance(encoding, str):
+        raise ToolError(UNCHANGED.format(path=label, problem=f"it is {encoding}, and no text."))
+    if encoding.name != UTF8 and not _is_reversible(original.data, encoding):
+        problem = "it is not certain which encoding it is in, so an edit could damage it. Change it with a command."
+        raise ToolError(UNCHANGED.format(path=label, problem=problem))
+    text = encoding.decode(original.data)
     try:
-        edited = edit_text(text, edits)
+        result = edit_text(text, edits)
     except ToolError as error:
-        raise ToolError(UNCHANGED.format(path=shown, problem=error)) from error
-    data = _encoded(edited, encoding, shown)
-    line = text.count("\n", 0, edited.spans[0].start)
-    check = partial(_refuse_changed, opened, shown, lambda now: find_near_lines(now, edits[0].search, line) or "")
-    write_file(workspace, opened.names, data, check, like=opened.about)
-    header = HEADER.format(path=shown, note=_note(edited, len(edits)))
+        raise ToolError(UNCHANGED.format(path=label, problem=error)) from error
+    data = _encoded(result, encoding, label)
+    line = text.count("\n", 0, result.spans[0].start)
+    check = partial(_reject_changed, original, label, lambda now: find_near_lines(now, edits[0].search, line) or "")
+    write_file(workspace, original.names, data, check, like=original.about)
+    header = HEADER.format(path=label, note=_note(result, len(edits)))
     longest = workspace.limits.line_characters
-    return f"{header}\n{build_line_diff(text, edited.spans, shown, room - len(header) - 100, longest)}"
+    return f"{header}\n{build_line_diff(text, result.spans, label, room - len(header) - 100, longest)}"
 
 
-def _open(workspace: Workspace, names: tuple[str, ...], shown: str) -> _OpenedText:
-    with open_path(workspace, names) as found:
-        if found.missing:
-            raise ToolError(missing_text(found, shown, workspace))
-        if found.is_folder or found.descriptor is None:
-            raise ToolError(f"{shown} is a folder. Name a file in it.")
-        refuse_change(found.names, workspace)
+def _open(workspace: Workspace, names: tuple[str, ...], label: str) -> _OriginalText:
+    with open_path(workspace, names) as place:
+        if place.missing:
+            raise ToolError(describe_missing(place, label, workspace))
+        if place.is_folder or place.descriptor is None:
+            raise ToolError(f"{label} is a folder. Name a file in it.")
+        reject_change(place.names, workspace)
         # The content is in memory several times.
-        about, most = os.fstat(found.descriptor), workspace.limits.edit_bytes
+        about, most = os.fstat(place.descriptor), workspace.limits.edit_bytes
         if about.st_size > most:
             problem = f"it has {about.st_size:,} bytes, and {most:,} are allowed. Change it with a command."
-            raise ToolError(UNCHANGED.format(path=shown, problem=problem))
-        return _OpenedText(names=found.names, data=_read(found.descriptor, most), about=about)
+            raise ToolError(UNCHANGED.format(path=label, problem=problem))
+        return _OriginalText(names=place.names, data=_read(place.descriptor, most), about=about)
 
 
 def _read(descriptor: int, most: int) -> bytes:
@@ -149,43 +156,33 @@ def _read(descriptor: int, most: int) -> bytes:
         return file.read(most + 1)
 
 
-def _encoding(data: bytes, path: str) -> TextEncoding:
-    encoding = detect_encoding(data[:HEAD_BYTES])
-    if isinstance(encoding, str):
-        raise ToolError(UNCHANGED.format(path=path, problem=f"it is {encoding}, and no text."))
-    if encoding.name != UTF8 and not _comes_back(data, encoding):
-        problem = "it is not certain which encoding it is in, so an edit could damage it. Change it with a command."
-        raise ToolError(UNCHANGED.format(path=path, problem=problem))
-    return encoding
-
-
-def _comes_back(data: bytes, encoding: TextEncoding) -> bool:
+def _is_reversible(data: bytes, encoding: TextEncoding) -> bool:
     try:
         return encoding.encode(encoding.decode(data)) == data
     except UnicodeError:
         return False
 
 
-def _encoded(edited: EditedText, encoding: TextEncoding, path: str) -> bytes:
+def _encoded(result: EditedText, encoding: TextEncoding, path: str) -> bytes:
     try:
-        return encoding.encode(edited.text)
+        return encoding.encode(result.text)
     except UnicodeEncodeError as error:
         problem = (
-            f"it is in {encoding.name}, which has no {edited.text[error.start]!r}. Write it with other characters."
+            f"it is in {encoding.name}, which has no {result.text[error.start]!r}. Write it with other characters."
         )
         raise ToolError(UNCHANGED.format(path=path, problem=problem)) from error
 
 
-def _refuse_changed(
-    opened: _OpenedText, path: str, near: Callable[[str], str], folder: int, there: os.stat_result | None
+def _reject_changed(
+    original: _OriginalText, path: str, near: Callable[[str], str], folder: int, there: os.stat_result | None
 ) -> None:
     """Raise ToolError, with the current text near the edit, if the file changed since it was read."""
-    found = _read_now(folder, opened.names[-1], len(opened.data) + NEW_BYTES) if there else None
-    if found != opened.data:
-        raise ToolError(MEANWHILE.format(path=path, now=_now(found, near)))
+    current = _read_now(folder, original.names[-1], len(original.data) + NEW_BYTES) if there else None
+    if current != original.data:
+        raise ToolError(MEANWHILE.format(path=path, now=_describe_current(current, near)))
 
 
-def _now(data: bytes | None, near: Callable[[str], str]) -> str:
+def _describe_current(data: bytes | None, near: Callable[[str], str]) -> str:
     encoding = detect_encoding(data[:HEAD_BYTES]) if data else ""
     if data is None or isinstance(encoding, str):
         return READ_AGAIN
@@ -200,7 +197,7 @@ def _read_now(folder: int, name: str, most: int) -> bytes | None:
         os.close(descriptor)
 
 
-def _note(edited: EditedText, count: int) -> str:
-    if not edited.loosely:
+def _note(result: EditedText, count: int) -> str:
+    if not result.loosely:
         return ""
-    return LOOSELY if count == 1 else LOOSELY_SOME.format(numbers=", ".join(map(str, edited.loosely)))
+    return LOOSELY if count == 1 else LOOSELY_SOME.format(numbers=", ".join(map(str, result.loosely)))

@@ -24,9 +24,9 @@ from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, detect_en
 from recto.tools.text.line_range import LineRange, NumberedLines, read_lines
 from recto.tools.text.symbol_process import find_symbols
 from recto.tools.text.symbols import Symbol
-from recto.tools.workspace.open_path import OpenPath, errors_begin_so, names_in, open_path, roots_of, workspace_in
+from recto.tools.workspace.open_path import OpenPath, names_in, open_path, prefix_errors, roots_of, workspace_in
 from recto.tools.workspace.visible_files import Entry, find_visible, open_inner
-from recto.tools.workspace.workspace_files import CONTROLS, refuse_gone
+from recto.tools.workspace.workspace_files import CONTROLS, require_folder
 from recto.tools.workspace.workspaces import Workspace
 
 # Of a folder in the one that is listed, so many are shown, while there is room.
@@ -60,15 +60,23 @@ def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
             entries = [(one, _line(one)) for one in visible.entries(top, under=names, depth=1)]
             inner = _inner(visible.entries(top, under=names, depth=2), len(names), most - len(entries))
     except FileNotFoundError:
-        refuse_gone(workspace)
+        require_folder(workspace)
         return EMPTY_WORKSPACE
     except TimeoutError as error:
         raise ToolError(str(error)) from error
     if not entries:
         return NOTHING if names else EMPTY_WORKSPACE
-    shown = sorted(entries, key=lambda entry: not entry[0].is_folder)[:most]
-    lines = [line for one, text in shown for line in (text, *inner.get(one.path, ()))]
-    return _bounded(lines, len(entries) - len(shown), room)
+    first_entries = sorted(entries, key=lambda entry: not entry[0].is_folder)[:most]
+    lines = [line for one, text in first_entries for line in (text, *inner.get(one.path, ()))]
+    more = len(entries) - len(first_entries)
+    shown_lines, remaining = list[str](), room - len(LEFT_OUT) - 10
+    for line in lines:
+        remaining -= len(line) + 1
+        if remaining < 0:
+            more += len(lines) - len(shown_lines)
+            break
+        shown_lines.append(line)
+    return "\n".join([*shown_lines, *([LEFT_OUT.format(count=more)] if more else [])])
 
 
 def _inner(entries: Iterable[Entry], depth: int, room: int) -> Mapping[str, Sequence[str]]:
@@ -83,9 +91,9 @@ def _inner(entries: Iterable[Entry], depth: int, room: int) -> Mapping[str, Sequ
 
 
 def _cut(lines: Sequence[tuple[bool, str]]) -> Sequence[str]:
-    ordered = [line for _, line in sorted(lines, key=lambda line: line[0])]
-    more = len(ordered) - INNER_SHOWN
-    return [*ordered[:INNER_SHOWN], f"  and {more:,} more"] if more > 0 else ordered
+    sorted_lines = [line for _, line in sorted(lines, key=lambda line: line[0])]
+    more = len(sorted_lines) - INNER_SHOWN
+    return [*sorted_lines[:INNER_SHOWN], f"  and {more:,} more"] if more > 0 else sorted_lines
 
 
 def _line(one: Entry) -> str:
@@ -104,17 +112,6 @@ def _printable(name: str) -> str:
     return neutralise(CONTROLS.sub("?", os.fsencode(name).decode(errors="replace")), FRAME_TAGS)
 
 
-def _bounded(lines: Sequence[str], more: int, room: int) -> str:
-    shown, left = list[str](), room - len(LEFT_OUT) - 10
-    for line in lines:
-        left -= len(line) + 1
-        if left < 0:
-            more += len(lines) - len(shown)
-            break
-        shown.append(line)
-    return "\n".join([*shown, *([LEFT_OUT.format(count=more)] if more else [])])
-
-
 class FileLines(TypedDict):
     """A file, and which lines of it."""
 
@@ -124,7 +121,7 @@ class FileLines(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WantedLines:
+class LineRequest:
     """A path as given, and the requested lines, counted from 1."""
 
     path: str
@@ -149,34 +146,34 @@ async def filesystem_read(
     """Read files of the workspace: lines as `12→text`, the number before the arrow is not part of the line, and the
     classes and functions with their lines. A folder is listed. Read several at once as a list.
     """
-    with errors_begin_so():
+    with prefix_errors():
         workspace = workspace_in(context)
         if isinstance(filePath, list):
             if len(filePath) > workspace.limits.read_files:
                 raise ToolError(TOO_MANY.format(count=len(filePath), most=workspace.limits.read_files))
-            wanted = [_wanted(one, startLine, endLine) for one in filePath]
-            parts = await run_in_thread(partial(_read_each, workspace, wanted, context.characters), name=NAME)
+            requests = [_parse_request(one, startLine, endLine) for one in filePath]
+            parts = await run_in_thread(partial(_read_each, workspace, requests, context.characters), name=NAME)
         else:
-            one = _wanted(filePath, startLine, endLine)
+            one = _parse_request(filePath, startLine, endLine)
             parts = (await run_in_thread(partial(_read, workspace, one, context.characters), name=NAME),)
     return ToolResult(parts=parts)
 
 
-def _wanted(given: str | FileLines, start: int | None, end: int | None) -> WantedLines:
-    if isinstance(given, str):
-        return WantedLines(path=given, start=start, end=end)
-    own = given.get("startLine"), given.get("endLine")
+def _parse_request(item: str | FileLines, start: int | None, end: int | None) -> LineRequest:
+    if isinstance(item, str):
+        return LineRequest(path=item, start=start, end=end)
+    own = item.get("startLine"), item.get("endLine")
     start, end = own if own != (None, None) else (start, end)
-    return WantedLines(path=given["path"], start=start, end=end)
+    return LineRequest(path=item["path"], start=start, end=end)
 
 
-def _read_each(workspace: Workspace, wanted: Sequence[WantedLines], room: int) -> tuple[Text, ...]:
+def _read_each(workspace: Workspace, requests: Sequence[LineRequest], room: int) -> tuple[Text, ...]:
     """Read each path into its own part. Unused room passes to the next; an error affects only its own part."""
     parts = list[Text]()
-    for place, one in enumerate(wanted):
-        share = room // (len(wanted) - place)
+    for place, one in enumerate(requests):
+        share = room // (len(requests) - place)
         try:
-            with errors_begin_so():
+            with prefix_errors():
                 part = _read(workspace, one, share - 1)
         except ToolError as error:
             part = Text(text=str(error)[:share], path=one.path)
@@ -185,45 +182,41 @@ def _read_each(workspace: Workspace, wanted: Sequence[WantedLines], room: int) -
     return tuple(parts)
 
 
-def _read(workspace: Workspace, wanted: WantedLines, room: int) -> Text:
-    names = names_in(wanted.path, roots_of(workspace.folder))
+def _read(workspace: Workspace, request: LineRequest, room: int) -> Text:
+    names = names_in(request.path, roots_of(workspace.folder))
     path = neutralise("/".join(names) or ".", FRAME_TAGS)
-    with open_path(workspace, names) as found:
-        if found.missing:
-            raise ToolError(missing_text(found, path, workspace))
-        if found.is_folder:
+    with open_path(workspace, names) as place:
+        if place.missing:
+            raise ToolError(describe_missing(place, path, workspace))
+        if place.is_folder:
             header = FOLDER_HEADER.format(path=path)
-            listed = list_folder(workspace, found.names, room - len(header) - 1)
-            return Text(text=f"{header}\n{listed}", path=path)
-        if found.descriptor is None:
+            listing = list_folder(workspace, place.names, room - len(header) - 1)
+            return Text(text=f"{header}\n{listing}", path=path)
+        if place.descriptor is None:
             raise ToolError(f"{path} cannot be read.")
-        text = _file_text(found.descriptor, path, _range(wanted), room, workspace.limits)
+        first = max(1, request.start or 1)
+        if request.end is not None and request.end < first:
+            raise ToolError(f"endLine {request.end} comes before startLine {first}. Lines are counted from 1.")
+        text = _file_text(place.descriptor, path, LineRange(first=first, last=request.end), room, workspace.limits)
         return Text(text=text, path=path)
 
 
-def _range(wanted: WantedLines) -> LineRange:
-    first = max(1, wanted.start or 1)
-    if wanted.end is not None and wanted.end < first:
-        raise ToolError(f"endLine {wanted.end} comes before startLine {first}. Lines are counted from 1.")
-    return LineRange(first=first, last=wanted.end)
-
-
-def missing_text(found: OpenPath, path: str, workspace: Workspace) -> str:
+def describe_missing(place: OpenPath, path: str, workspace: Workspace) -> str:
     """Return the message for a missing path: similar names, and where to look."""
-    if found.folder is None:
+    if place.folder is None:
         return f"There is no {path}: the workspace is empty."
-    above = found.names[: -len(found.missing)]
-    with os.scandir(found.folder) as entries:
+    above = place.names[: -len(place.missing)]
+    with os.scandir(place.folder) as entries:
         there = [entry.name for entry, _ in zip(entries, range(LOOKED_AT), strict=False)]
-    seen = [name for name in there if "/".join((*above, name)) not in workspace.hidden]
-    lower = {name.lower(): name for name in sorted(seen)}
-    close = get_close_matches(found.missing[0].lower(), lower, n=CLOSE_NAMES)
+    visible_names = [name for name in there if "/".join((*above, name)) not in workspace.hidden]
+    lower = {name.lower(): name for name in sorted(visible_names)}
+    close = get_close_matches(place.missing[0].lower(), lower, n=CLOSE_NAMES)
     folder = "/".join(above) or "."
     hint = f"Close to it: {', '.join('/'.join((*above, lower[name])) for name in close)}. " if close else ""
     return neutralise(f"There is no {path} in the workspace. {hint}Read {folder} to see what is there.", FRAME_TAGS)
 
 
-def _file_text(descriptor: int, path: str, wanted: LineRange, room: int, limits: FileToolSettings) -> str:
+def _file_text(descriptor: int, path: str, request: LineRange, room: int, limits: FileToolSettings) -> str:
     size = os.fstat(descriptor).st_size
     if size > MOST_BYTES:
         raise ToolError(f"{path} has {size:,} bytes, too many to read here. Take a part of it with a command.")
@@ -232,50 +225,50 @@ def _file_text(descriptor: int, path: str, wanted: LineRange, room: int, limits:
     encoding = detect_encoding(head[:HEAD_BYTES])
     if isinstance(encoding, str):
         raise ToolError(f"{path} is {encoding}, {size:,} bytes. It has no lines to show.")
-    found = find_symbols(b"".join(encoding.as_utf8([head])), path, limits) if has_symbols else ()
-    symbols = _symbols_text(found, wanted, int(room * SYMBOLS_SHARE))
-    left = max(LEAST_ROOM, room - len(symbols) - len(path) - BESIDE)
-    taken = read_lines(encoding.as_utf8(_pieces(descriptor, head, size)), wanted, left, limits.line_characters)
-    if wanted.first > max(1, taken.total):
-        raise ToolError(f"{path} has {taken.total:,} lines, so there is none at startLine {wanted.first}.")
-    return "\n".join(_shown(taken, wanted, path, encoding, symbols))
+    symbols = find_symbols(b"".join(encoding.to_utf8([head])), path, limits) if has_symbols else ()
+    symbols_text = _symbols_text(symbols, request, int(room * SYMBOLS_SHARE))
+    remaining = max(LEAST_ROOM, room - len(symbols_text) - len(path) - BESIDE)
+    lines = read_lines(encoding.to_utf8(_pieces(descriptor, head, size)), request, remaining, limits.line_characters)
+    if request.first > max(1, lines.total):
+        raise ToolError(f"{path} has {lines.total:,} lines, so there is none at startLine {request.first}.")
+    return "\n".join(_format_lines(lines, request, path, encoding, symbols_text))
 
 
 def _pieces(descriptor: int, head: bytes, size: int) -> Iterator[bytes]:
     """Yield the bytes of a file up to its size at the start: a growing file has an end too."""
     yield head
-    left = size - len(head)
-    while left > 0 and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
+    remaining = size - len(head)
+    while remaining > 0 and (piece := os.read(descriptor, min(remaining, PIECE_BYTES))):
         yield piece
-        left -= len(piece)
+        remaining -= len(piece)
 
 
-def _shown(taken: NumberedLines, wanted: LineRange, path: str, encoding: TextEncoding, symbols: str) -> Iterator[str]:
+def _format_lines(
+    lines: NumberedLines, request: LineRange, path: str, encoding: TextEncoding, symbols: str
+) -> Iterator[str]:
     is_utf8 = encoding == TextEncoding(name=UTF8)
     name = "" if is_utf8 else f" [{encoding.name}{' with a mark' if encoding.mark else ''}]"
-    first = wanted.first if taken.lines else 0
-    yield HEADER.format(path=path, first=first, last=taken.last, total=taken.total, encoding=name)
-    yield from taken.lines or (EMPTY_FILE,)
-    last = min(taken.total, wanted.last or taken.total)
-    if taken.last < last:
-        yield "\n" + READ_ON.format(first=taken.last + 1, last=last)
+    first = request.first if lines.lines else 0
+    yield HEADER.format(path=path, first=first, last=lines.last, total=lines.total, encoding=name)
+    yield from lines.lines or (EMPTY_FILE,)
+    last = min(lines.total, request.last or lines.total)
+    if lines.last < last:
+        yield "\n" + READ_ON.format(first=lines.last + 1, last=last)
     if symbols:
         yield "\n" + symbols
 
 
-def _symbols_text(found: Sequence[Symbol], wanted: LineRange, room: int) -> str:
+def _symbols_text(symbols: Sequence[Symbol], request: LineRange, room: int) -> str:
     """Return the symbols of these lines, one per line, indented by depth."""
-    inside = [one for one in found if one.last >= wanted.first and (wanted.last is None or one.first <= wanted.last)]
+    inside = [
+        one for one in symbols if one.last >= request.first and (request.last is None or one.first <= request.last)
+    ]
     lines = [SYMBOLS]
     for place, symbol in enumerate(inside):
-        line = _symbol_line(symbol)
+        line = f"{'  ' * symbol.depth}{symbol.kind} {neutralise(symbol.name, FRAME_TAGS)} {symbol.first}-{symbol.last}"
         room -= len(line) + 1
         if room < BESIDE // 2:
             lines.append(f"and {len(inside) - place:,} more")
             break
         lines.append(line)
     return "\n".join(lines) if inside else ""
-
-
-def _symbol_line(symbol: Symbol) -> str:
-    return f"{'  ' * symbol.depth}{symbol.kind} {neutralise(symbol.name, FRAME_TAGS)} {symbol.first}-{symbol.last}"

@@ -21,11 +21,11 @@ from recto.tools.ports import ToolContext
 from recto.tools.workspace.workspace_files import (
     FOLDER,
     MOST_FOLDERS,
-    SHOWN,
+    SHOWN_CHARACTERS,
     Workspace,
     check_names,
     check_text,
-    refuse_gone,
+    require_folder,
 )
 
 # As many as the kernel follows. Steps that were swapped meanwhile are retried and count too.
@@ -71,43 +71,45 @@ def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
 
     `roots` are the absolute paths of the workspace's folder. Raises ToolError for a path outside.
     """
-    shown = f"The path {path[:SHOWN]!r}"
-    check_text(path, shown, LONGEST_ABSOLUTE)
+    label = f"The path {path[:SHOWN_CHARACTERS]!r}"
+    check_text(path, label, LONGEST_ABSOLUTE)
     if not path.strip():
-        raise ToolError(f"{shown} is empty. Name a file, such as src/main.py, or `.` for the whole workspace.")
+        raise ToolError(f"{label} is empty. Name a file, such as src/main.py, or `.` for the whole workspace.")
     if "\\" in path and "/" in path:
-        raise ToolError(f"{shown} has both / and \\ in it. Put / between folders.")
+        raise ToolError(f"{label} has both / and \\ in it. Put / between folders.")
     text = path.replace("\\", "/")
     if DRIVE.match(text):
-        raise ToolError(OUTSIDE.format(shown=shown))
+        raise ToolError(OUTSIDE.format(shown=label))
     if text.startswith("/"):
-        text = _below(os.path.normpath(text), roots, shown)
+        text = _below(os.path.normpath(text), roots, label)
     names = list[str]()
     for name in text.split("/"):
         if name == ".." and not names:
-            raise ToolError(OUTSIDE.format(shown=shown))
+            raise ToolError(OUTSIDE.format(shown=label))
         if name == "..":
             names.pop()
         elif name not in ("", "."):
             names.append(name)
-    check_names(tuple(names), shown)
+    check_names(tuple(names), label)
     return tuple(names)
 
 
-def _below(path: str, roots: Collection[str], shown: str) -> str:
+def _below(path: str, roots: Collection[str], label: str) -> str:
     # Two slashes at the beginning mean the same as one.
     clean = "/" + path.lstrip("/")
     for root in roots:
         if clean == root or clean.startswith(f"{root}/"):
             return clean.removeprefix(root)
-    raise ToolError(OUTSIDE.format(shown=shown))
+    raise ToolError(OUTSIDE.format(shown=label))
 
 
 def names_of_file(path: str, workspace: Workspace) -> tuple[str, ...]:
     """Split the path of a file into names. Raises ToolError for a path that only a folder can have."""
     names = names_in(path, roots_of(workspace.folder))
     if not names or path.rstrip().endswith(("/", "\\", "/.")):
-        raise ToolError(f"The path {path[:SHOWN]!r} names no file. Say what it is to be called, such as src/main.py.")
+        raise ToolError(
+            f"The path {path[:SHOWN_CHARACTERS]!r} names no file. Say what it is to be called, such as src/main.py."
+        )
     return names
 
 
@@ -125,7 +127,7 @@ def workspace_in(context: ToolContext) -> Workspace:
 
 
 @contextmanager
-def errors_begin_so() -> Generator[None]:
+def prefix_errors() -> Generator[None]:
     """Prefix tool errors with the marker of failed results (R3)."""
     try:
         yield
@@ -136,29 +138,29 @@ def errors_begin_so() -> Generator[None]:
 @contextmanager
 def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPath]:
     """Open what these names lead to. Raises ToolError for a path outside, and for anything but a file or folder."""
-    shown = "/".join(names) or "."
+    label = "/".join(names) or "."
     try:
         top = os.open(workspace.folder, FOLDER)
     except FileNotFoundError:
-        refuse_gone(workspace)
+        require_folder(workspace)
         yield OpenPath(names=names, folder=None, missing=names)
         return
     except OSError as error:
         raise ToolError(f"The workspace cannot be opened: {error.strerror}.") from error
     walk = _Walk(top, workspace)
     try:
-        found = _as_tool_errors(walk, names, shown)
-        yield found
+        place = _walk_to_end(walk, names, label)
+        yield place
     finally:
         walk.close()
 
 
-def _as_tool_errors(walk: _Walk, names: tuple[str, ...], shown: str) -> OpenPath:
+def _walk_to_end(walk: _Walk, names: tuple[str, ...], label: str) -> OpenPath:
     """Walk to the end. System errors are reported without paths of this machine."""
     try:
-        return walk.to(names, shown)
+        return walk.to(names, label)
     except OSError as error:
-        raise ToolError(f"{shown} cannot be opened: {error.strerror}.") from error
+        raise ToolError(f"{label} cannot be opened: {error.strerror}.") from error
 
 
 class _Walk:
@@ -172,18 +174,18 @@ class _Walk:
         self._folder = workspace.folder
         self._hidden = frozenset(tuple(path.split("/")) for path in workspace.hidden)
 
-    def to(self, names: Sequence[str], shown: str) -> OpenPath:
-        left = [*reversed(names)]
-        while left:
-            name = left.pop()
+    def to(self, names: Sequence[str], label: str) -> OpenPath:
+        remaining = [*reversed(names)]
+        while remaining:
+            name = remaining.pop()
             if name == "..":
-                self._climb(shown)
+                self._climb(label)
             elif name not in ("", "."):
-                found = self._look(name)
-                if found is None:
-                    missing = (name, *[one for one in reversed(left) if one not in ("", ".")])
+                status = self._look(name)
+                if status is None:
+                    missing = (name, *[one for one in reversed(remaining) if one not in ("", ".")])
                     return OpenPath(names=(*self._names, *missing), folder=self._folders[-1], missing=missing)
-                left += reversed(self._step(name, found, shown, is_last=not left))
+                remaining += reversed(self._step(name, status, label, is_last=not remaining))
         if self._file is not None:
             return OpenPath(names=tuple(self._names), folder=self._folders[-1], descriptor=self._file)
         return OpenPath(names=tuple(self._names), folder=self._folders[-1], descriptor=self._folders[-1])
@@ -192,9 +194,9 @@ class _Walk:
         for descriptor in (*self._folders, *([] if self._file is None else [self._file])):
             os.close(descriptor)
 
-    def _climb(self, shown: str) -> None:
+    def _climb(self, label: str) -> None:
         if len(self._folders) == 1:
-            raise ToolError(OUT_BY_LINK.format(path=shown))
+            raise ToolError(OUT_BY_LINK.format(path=label))
         os.close(self._folders.pop())
         self._names.pop()
 
@@ -206,57 +208,51 @@ class _Walk:
         except FileNotFoundError:
             return None
 
-    def _step(self, name: str, found: os.stat_result, shown: str, *, is_last: bool) -> Sequence[str]:
+    def _step(self, name: str, status: os.stat_result, label: str, *, is_last: bool) -> Sequence[str]:
         """Take a step. Returns the names to walk instead: those of a link, or the same one again."""
         try:
-            if stat.S_ISLNK(found.st_mode):
-                return self._follow(name, shown)
-            if stat.S_ISDIR(found.st_mode):
-                return self._enter(name, shown)
-            if stat.S_ISREG(found.st_mode) and is_last:
-                return self._open(name)
+            if stat.S_ISLNK(status.st_mode):
+                return self._follow(name, label)
+            if stat.S_ISDIR(status.st_mode):
+                if len(self._folders) > MOST_FOLDERS + 1:
+                    raise ToolError(f"{label} leads more than {MOST_FOLDERS} folders deep. Choose another path.")
+                self._folders.append(os.open(name, FOLDER, dir_fd=self._folders[-1]))
+                self._names.append(name)
+                return ()
+            if stat.S_ISREG(status.st_mode) and is_last:
+                descriptor = os.open(name, PLAIN_FILE, dir_fd=self._folders[-1])
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    os.close(descriptor)
+                    raise OSError(errno.ENXIO, "It is no file any more")
+                self._file = descriptor
+                self._names.append(name)
+                return ()
         except OSError as error:
             if error.errno not in SWAPPED:
                 raise
-            self._count_link(shown)
+            self._count_link(label)
             return (name,)
-        if stat.S_ISREG(found.st_mode):
+        if stat.S_ISREG(status.st_mode):
             raise ToolError(
                 f"{'/'.join((*self._names, name))} is a file, so nothing lies in it. Read it by its own path."
             )
-        kind = next((kind for is_kind, kind in KINDS if is_kind(found.st_mode)), "no plain file")
-        raise ToolError(f"{shown} is {kind}. Only files and folders can be read and changed here.")
+        kind = next((kind for is_kind, kind in KINDS if is_kind(status.st_mode)), "no plain file")
+        raise ToolError(f"{label} is {kind}. Only files and folders can be read and changed here.")
 
-    def _enter(self, name: str, shown: str) -> Sequence[str]:
-        if len(self._folders) > MOST_FOLDERS + 1:
-            raise ToolError(f"{shown} leads more than {MOST_FOLDERS} folders deep. Choose another path.")
-        self._folders.append(os.open(name, FOLDER, dir_fd=self._folders[-1]))
-        self._names.append(name)
-        return ()
-
-    def _open(self, name: str) -> Sequence[str]:
-        descriptor = os.open(name, PLAIN_FILE, dir_fd=self._folders[-1])
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.ENXIO, "It is no file any more")
-        self._file = descriptor
-        self._names.append(name)
-        return ()
-
-    def _follow(self, name: str, shown: str) -> Sequence[str]:
-        self._count_link(shown)
+    def _follow(self, name: str, label: str) -> Sequence[str]:
+        self._count_link(label)
         target = os.readlink(name, dir_fd=self._folders[-1])
         if not target.startswith("/"):
             return target.split("/")
         try:
-            inside = _below(target, roots_of(self._folder), shown)
+            inside = _below(target, roots_of(self._folder), label)
         except ToolError as error:
-            raise ToolError(OUT_BY_LINK.format(path=shown)) from error
+            raise ToolError(OUT_BY_LINK.format(path=label)) from error
         while len(self._folders) > 1:
-            self._climb(shown)
+            self._climb(label)
         return inside.split("/")
 
-    def _count_link(self, shown: str) -> None:
+    def _count_link(self, label: str) -> None:
         self._links += 1
         if self._links > MOST_LINKS:
-            raise ToolError(f"{shown} leads through more than {MOST_LINKS} links, or round in a circle.")
+            raise ToolError(f"{label} leads through more than {MOST_LINKS} links, or round in a circle.")

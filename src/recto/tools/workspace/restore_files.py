@@ -29,7 +29,7 @@ from recto.tools.workspace.workspace_files import (
     open_folder,
     open_root,
 )
-from recto.tools.workspace.workspaces import arriving_folder
+from recto.tools.workspace.workspaces import incomplete_folder
 
 LOGGER = logging.getLogger("recto.tools")
 AT_ONCE = 2**20
@@ -37,15 +37,15 @@ TOO_LARGE = "{folder} holds {size:,} bytes, and a copy may have {most:,}."
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestoredFiles:
+class RestoreResult:
     """The restored paths, and those that could not be restored."""
 
     restored: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    failed_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restoring:
+class RestorePlan:
     """A restore from the state `now` to the state `before`. `content` returns the bytes stored under a digest."""
 
     before: FolderState
@@ -56,13 +56,13 @@ class Restoring:
     @property
     def changes(self) -> list[FileChange]:
         """The changes to revert."""
-        found = difference(self.before, self.now)
-        return [one for one in found if self.paths is None or one.path in self.paths]
+        changes = difference(self.before, self.now)
+        return [one for one in changes if self.paths is None or one.path in self.paths]
 
 
-def restore(workspace: Workspace, wanted: Restoring) -> RestoredFiles:
+def restore(workspace: Workspace, restoring: RestorePlan) -> RestoreResult:
     """Restore changed files and remove new ones. Blocks."""
-    work = _Work(wanted=wanted, workspace=workspace)
+    work = _Restore(restoring=restoring, workspace=workspace)
     top = open_root(workspace)
     try:
         work.top = top
@@ -73,15 +73,15 @@ def restore(workspace: Workspace, wanted: Restoring) -> RestoredFiles:
     finally:
         os.close(top)
     restored = frozenset(work.restored)
-    left = [one.path for one in wanted.changes if one.path not in restored]
-    return RestoredFiles(restored=tuple(sorted(restored)), left=tuple(left))
+    failed_paths = [one.path for one in restoring.changes if one.path not in restored]
+    return RestoreResult(restored=tuple(sorted(restored)), failed_paths=tuple(failed_paths))
 
 
 @dataclass(kw_only=True)
-class _Work:
+class _Restore:
     """A restore in progress, in an open folder."""
 
-    wanted: Restoring
+    restoring: RestorePlan
     workspace: Workspace
     top: int = -1
     restored: list[str] = field(default_factory=list[str])
@@ -93,14 +93,14 @@ class _Work:
         it counts as missing.
         """
         excluded = excluded_paths(self.workspace)
-        changes = [one for one in self.wanted.changes if one.is_kept and not is_excluded(one.path, excluded)]
+        changes = [one for one in self.restoring.changes if one.is_kept and not is_excluded(one.path, excluded)]
         created = [one for one in changes if one.change == "created"]
         visible = self._visible_then([one.path for one in created])
         new = [one for one in created if one.path in visible]
-        self._note(new)
+        self._restore_all(new)
         self._drop_folders(new)
         self._make_folders()
-        self._note([one for one in changes if one.change != "created"])
+        self._restore_all([one for one in changes if one.change != "created"])
 
     def _visible_then(self, paths: Sequence[str]) -> Collection[str]:
         """Return the paths that the `.gitignore` files of the snapshot do not leave out.
@@ -109,10 +109,10 @@ class _Work:
         """
         with TemporaryDirectory(prefix="recto-") as name:
             folder = Path(name)
-            for path, state in self.wanted.before.files.items():
+            for path, state in self.restoring.before.files.items():
                 if path.rpartition("/")[2] == GITIGNORE and state.target is None:
                     try:
-                        _place(folder, path, self.wanted.content(state.digest or ""))
+                        _place(folder, path, self.restoring.content(state.digest or ""))
                     except OSError:
                         _place(folder, path, b"*")
             for path in paths:
@@ -121,20 +121,21 @@ class _Work:
                     _place(folder, path)
             return list_files(folder, (), self.workspace.search.seconds) if paths else ()
 
-    def _note(self, changes: Iterable[FileChange]) -> None:
+    def _restore_all(self, changes: Iterable[FileChange]) -> None:
         for one in changes:
-            if self._put_back(one):
+            if self._restore_file(one):
                 self.restored.append(one.path)
 
-    def _put_back(self, one: FileChange) -> bool:
+    def _restore_file(self, one: FileChange) -> bool:
         *folders, name = one.path.split("/")
-        before, now = self.wanted.before.files.get(one.path), self.wanted.now.files.get(one.path)
+        before, now = self.restoring.before.files.get(one.path), self.restoring.now.files.get(one.path)
         try:
             if before is not None:
-                self._make_way(folders)
+                for depth in range(1, len(folders) + 1):
+                    self._make_folder(folders[:depth])
             with open_folder(self.top, tuple(folders)) as folder:
                 # Somebody else changed it: no snapshot has its content.
-                if not _is_still(folder, name, now):
+                if not _is_unchanged(folder, name, now):
                     return False
                 if before is None:
                     os.unlink(name, dir_fd=folder)
@@ -144,16 +145,12 @@ class _Work:
             return False
         return True
 
-    def _make_way(self, names: list[str]) -> None:
-        for depth in range(1, len(names) + 1):
-            self._make_folder(names[:depth])
-
     def _make_folder(self, names: list[str]) -> None:
-        mode = self.wanted.before.folders.get("/".join(names), PRIVATE_FOLDER)
+        mode = self.restoring.before.folders.get("/".join(names), PRIVATE_FOLDER)
         with open_folder(self.top, tuple(names[:-1])) as folder, suppress(FileExistsError):
             os.mkdir(names[-1], PRIVATE_FOLDER, dir_fd=folder)
-            with open_folder(folder, (names[-1],)) as made:
-                os.fchmod(made, mode)
+            with open_folder(folder, (names[-1],)) as new_folder:
+                os.fchmod(new_folder, mode)
 
     def _write(self, before: FileState, folder: int, name: str) -> None:
         part = f".recto-{uuid4().hex}.part"
@@ -162,7 +159,7 @@ class _Work:
                 os.symlink(before.target, part, dir_fd=self.top)
             else:
                 with os.fdopen(os.open(part, NEW_FILE, PRIVATE_FILE, dir_fd=self.top), "wb") as file:
-                    file.write(self.wanted.content(before.digest or ""))
+                    file.write(self.restoring.content(before.digest or ""))
                     os.fchmod(file.fileno(), before.mode)
             os.rename(part, name, src_dir_fd=self.top, dst_dir_fd=folder)
         finally:
@@ -171,8 +168,8 @@ class _Work:
 
     def _drop_folders(self, removed: Iterable[FileChange]) -> None:
         """Remove new empty folders, deepest first; with `paths`, only parents of removed files."""
-        new = self.wanted.now.folders.keys() - self.wanted.before.folders.keys()
-        if self.wanted.paths is not None:
+        new = self.restoring.now.folders.keys() - self.restoring.before.folders.keys()
+        if self.restoring.paths is not None:
             new &= {parent.as_posix() for one in removed for parent in Path(one.path).parents}
         for path in sorted(new, key=lambda path: path.count("/"), reverse=True):
             *folders, name = path.split("/")
@@ -181,9 +178,9 @@ class _Work:
 
     def _make_folders(self) -> None:
         """Restore folders and their modes, empty ones too."""
-        if self.wanted.paths is not None:
+        if self.restoring.paths is not None:
             return
-        before, now = self.wanted.before.folders, self.wanted.now.folders
+        before, now = self.restoring.before.folders, self.restoring.now.folders
         for path in sorted(path for path in before if now.get(path) != before[path]):
             with suppress(OSError, ToolError):
                 self._make_folder(path.split("/"))
@@ -196,18 +193,18 @@ def _place(folder: Path, path: str, content: bytes = b"") -> None:
     (folder / path).write_bytes(content)
 
 
-def _is_still(folder: int, name: str, now: FileState | None) -> bool:
+def _is_unchanged(folder: int, name: str, now: FileState | None) -> bool:
     """Return True if the file is still as it was when its state was stored."""
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return now is None
     if now is None:
         return False
     if now.target is not None:
-        return stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == now.target
-    stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-    return stat.S_ISREG(found.st_mode) and stamp == now.stamp
+        return stat.S_ISLNK(status.st_mode) and os.readlink(name, dir_fd=folder) == now.target
+    stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return stat.S_ISREG(status.st_mode) and stamp == now.stamp
 
 
 def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[Path], None] | None = None) -> None:
@@ -220,7 +217,7 @@ def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[
         size = bytes_in(old)
         if 0 < most < size:
             raise TooLarge(TOO_LARGE.format(folder=source, size=size, most=most))
-        with arriving_folder(target) as part:
+        with incomplete_folder(target) as part:
             with open_inner(str(part)) as new:
                 _copy_all(old, new, DEEPEST)
             if finish:
@@ -235,13 +232,13 @@ def _copy_all(old: int, new: int, depth: int) -> None:
 
 
 def _copy(old: int, new: int, name: str, depth: int) -> None:
-    found = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
-    mode = stat.S_IMODE(found)
-    if stat.S_ISLNK(found):
+    mode_bits = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
+    mode = stat.S_IMODE(mode_bits)
+    if stat.S_ISLNK(mode_bits):
         os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
-    elif stat.S_ISREG(found):
+    elif stat.S_ISREG(mode_bits):
         _copy_file(old, new, name, mode)
-    elif stat.S_ISDIR(found):
+    elif stat.S_ISDIR(mode_bits):
         os.mkdir(name, PRIVATE_FOLDER, dir_fd=new)
         with open_inner(name, old) as inner, open_inner(name, new) as copied:
             _copy_all(inner, copied, depth - 1)
@@ -254,7 +251,7 @@ def _copy_file(old: int, new: int, name: str, mode: int) -> None:
         os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=new), "wb") as copied,
     ):
         # A growing file is copied up to its size at the start: it may never end.
-        left = os.fstat(content.fileno()).st_size
-        while left and (some := content.read(min(left, AT_ONCE))):
-            left -= copied.write(some)
+        remaining = os.fstat(content.fileno()).st_size
+        while remaining and (some := content.read(min(remaining, AT_ONCE))):
+            remaining -= copied.write(some)
         os.fchmod(copied.fileno(), mode)

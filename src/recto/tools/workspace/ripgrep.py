@@ -20,7 +20,7 @@ from functools import cache
 from importlib.metadata import files
 from pathlib import Path
 from threading import Lock
-from typing import IO, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from recto.sandbox.bubblewrap import program_path, succeeds
 from recto.tools.workspace.workspace_files import GIT
@@ -173,7 +173,7 @@ class Query:
     file_bytes: int = 16 * 2**20
 
     @property
-    def wanted(self) -> FileGlob | None:
+    def file_glob(self) -> FileGlob | None:
         """The glob that files must match, if any."""
         return self.glob if self.glob and not self.glob.is_negated else None
 
@@ -182,7 +182,7 @@ class Query:
         """The flags that select the files."""
         negated = (self.glob.whole,) if self.glob and self.glob.is_negated else ()
         # `--glob` would include files that a `.gitignore` leaves out. A type does not, but knows only names.
-        types = (f"--type-add={TYPE}:{self.wanted.name}", f"--type={TYPE}") if self.wanted else ()
+        types = (f"--type-add={TYPE}:{self.file_glob.name}", f"--type={TYPE}") if self.file_glob else ()
         globs = [f"--glob=!{glob}" for glob in (*negated, *self.excluded)]
         return (f"--max-filesize={self.file_bytes}", *types, *globs)
 
@@ -232,15 +232,15 @@ class Search:
         self._is_over = False
         self._lock = Lock()
 
-    def run(self, *, shown: int, counted: int) -> SearchResult:
+    def run(self, *, most_shown: int, most_counted: int) -> SearchResult:
         """Return the matches in the order of paths and lines; of more than `counted`, the first `shown`."""
-        wanted, paths = self._query.wanted, None
-        if wanted and not wanted.is_name:
-            paths = self._list(f"--glob={wanted.whole}")
-        result = self._read(counted, paths)
+        file_glob, paths = self._query.file_glob, None
+        if file_glob and not file_glob.is_name:
+            paths = self._list(f"--glob={file_glob.whole}")
+        result = self._read(most_counted, paths)
         if result.is_cut:
             # Several threads find matches in any order, so one thread finds the first ones again.
-            result = replace(self._read(shown, paths, "--sort=path"), total=result.total)
+            result = replace(self._read(most_shown, paths, "--sort=path"), total=result.total)
         if not result.files and paths is not None:
             result = replace(result, searched=len(paths & self._list(*self._query.flags)))
         return replace(result, files=sorted(result.files, key=lambda one: os.fsencode(one.path).split(b"/")))
@@ -261,7 +261,9 @@ class Search:
         query = self._query
         words = (*flags, *(() if query.is_regex else ("--fixed-strings",)), f"--regexp={query.pattern}")
         with self._start((*SEARCH, *query.flags, *words)) as process:
-            stdout, stderr = _pipes(process)
+            if not (process.stdout and process.stderr):
+                raise BadPattern("it has no output")
+            stdout, stderr = (process.stdout, process.stderr)
             reader = _Reader(paths, most)
             reader.read(stdout)
             if reader.is_cut:
@@ -283,12 +285,6 @@ class Search:
                 raise BadPattern("it was stopped")
             self._process = self._program.start(self._folder, (*arguments, "--", "./"))
             return self._process
-
-
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    if not (process.stdout and process.stderr):
-        raise BadPattern("it has no output")
-    return process.stdout, process.stderr
 
 
 def _error(output: bytes) -> ValueError:
@@ -381,12 +377,12 @@ class _Reader:
 
 def match_of(message: bytes) -> Match:
     """Parse a match message."""
-    parsed: _Message = json.loads(message)
-    data = parsed["data"]
+    parsed_message: _Message = json.loads(message)
+    data = parsed_message["data"]
     start = data["submatches"][0]["start"] if data["submatches"] else 0
     return Match(data["line_number"], _bytes_of(data["lines"]).rstrip(b"\r\n"), start)
 
 
-def _bytes_of(written: _Bytes) -> bytes:
+def _bytes_of(value: _Bytes) -> bytes:
     """Decode a value of a message: text, or base64 if it is not valid text."""
-    return written["text"].encode() if "text" in written else base64.b64decode(written.get("bytes", ""))
+    return value["text"].encode() if "text" in value else base64.b64decode(value.get("bytes", ""))

@@ -12,7 +12,7 @@ from pydantic import Field
 from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, files_of
+from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, require_files
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext, ToolFiles
 from recto.tools.workspace.filesystem_create import new_file
@@ -34,40 +34,35 @@ async def sandbox_fetch_user_file(
     context: ToolContext,
 ) -> dict[str, str | int | bool]:
     """Put a file the user attached into the workspace. Missing folders are made; a file that is there is replaced."""
-    files = files_of(context)
+    files = require_files(context)
     workspace = context.workspace
     if workspace is None:
         raise ToolError(NO_WORKSPACE)
     names = names_of_file(target_path, workspace)
-    file = _file(file_index, files)
+    file = files.maps.files.get(file_index)
+    if file is None:
+        # The newest are the most likely to be meant.
+        ids = ", ".join(list(files.maps.files)[-KNOWN_SHOWN:]) or "none"
+        raise ToolError(f"There is no file {file_index[:NAME_SHOWN]!r} here. The newest are: {ids}.")
     try:
         # One at a time: two files that fit alone may not fit together.
         async with lock_of(workspace.folder):
             new = await run_in_thread(partial(_new, workspace, names), name=WRITING)
-            written = await _put(file, files, new)
+            result = await _put(file, files, new)
     except FileRefused as error:
         raise ToolError(f"{file.name} cannot be read: {error}") from error
     except StorageDown as error:
         raise ToolError(f"{file.name} cannot be read: {STORAGE_DOWN}") from error
-    return {"path": written.path, "bytes": written.size, "replaced": written.is_replaced}
-
-
-def _file(id: str, files: ToolFiles) -> InputFile:
-    file = files.maps.files.get(id)
-    if file is None:
-        # The newest are the most likely to be meant.
-        known = ", ".join(list(files.maps.files)[-KNOWN_SHOWN:]) or "none"
-        raise ToolError(f"There is no file {id[:NAME_SHOWN]!r} here. The newest are: {known}.")
-    return file
+    return {"path": result.path, "bytes": result.size, "replaced": result.is_replaced}
 
 
 def _new(workspace: Workspace, names: tuple[str, ...]) -> NewFile:
     """Prepare the new file at the resolved path, like an existing one there."""
-    with open_path(workspace, names) as found:
-        if found.is_folder:
+    with open_path(workspace, names) as place:
+        if place.is_folder:
             raise ToolError(f"{'/'.join(names)} is a folder. Choose another path.")
-        like = None if found.descriptor is None else os.fstat(found.descriptor)
-        return new_file(workspace, found.names, like)
+        like = None if place.descriptor is None else os.fstat(place.descriptor)
+        return new_file(workspace, place.names, like)
 
 
 async def _put(file: InputFile, files: ToolFiles, new: NewFile) -> WrittenFile:

@@ -25,7 +25,7 @@ from recto.config.run_settings import SnapshotSettings
 from recto.conversation.json import EPOCH, dump, load
 from recto.errors import Conflict
 from recto.tools.workspace.visible_files import READ_FILE, Entry, VisibleFiles, find_visible, open_inner
-from recto.tools.workspace.workspace_files import GONE, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
+from recto.tools.workspace.workspace_files import MISSING_FOLDER, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
 
 KindOfChange: TypeAlias = Literal["created", "changed", "deleted"]
 TURNS, UNDO, OBJECTS = "turns", "undo", "objects"
@@ -49,7 +49,7 @@ class FileState(NamedTuple):
     target: str | None = None
 
     @property
-    def is_kept(self) -> bool:
+    def is_stored(self) -> bool:
         """True if the file can be restored."""
         return self.digest is not None or self.target is not None
 
@@ -58,19 +58,19 @@ class FileState(NamedTuple):
 class FolderState:
     """All listed files of a workspace, by path. `time` is the time of the scan in nanoseconds.
 
-    `folders` are modes; `held` are the bytes stored for the thread so far. `given` is the folder if the operator gave
-    it; empty for the thread's own.
+    `folders` maps folders to modes; `stored_bytes` counts the bytes stored for the thread. `given_folder` is the folder
+    if the operator gave it, else empty.
     """
 
-    given: str = ""
+    given_folder: str = ""
     time: int = 0
     files: Mapping[str, FileState] = field(default_factory=dict[str, FileState])
     folders: Mapping[str, int] = field(default_factory=dict[str, int])
-    held: int = 0
+    stored_bytes: int = 0
 
     def is_of(self, workspace: Workspace) -> bool:
         """Return True if this is the state of that workspace."""
-        return self.given == _given(workspace)
+        return self.given_folder == _given_folder(workspace)
 
     @property
     def digests(self) -> set[str]:
@@ -82,16 +82,16 @@ NOTHING = FolderState()
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptTurn:
+class SnapshotTurn:
     """A turn whose files are stored: the id of its user message, and when that was admitted."""
 
     message: str
-    admitted: datetime
+    admission_time: datetime
 
     @property
     def name(self) -> str:
         """The name of its snapshot. Names sort in turn order; an id may contain anything, a file name may not."""
-        return f"{(self.admitted - EPOCH) // MICROSECOND:020}-{_digest(self.message)}"
+        return f"{(self.admission_time - EPOCH) // MICROSECOND:020}-{_digest(self.message)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class FileChange:
     is_kept: bool
 
 
-def _given(workspace: Workspace) -> str:
+def _given_folder(workspace: Workspace) -> str:
     return "" if workspace.is_own else str(workspace.folder)
 
 
@@ -115,7 +115,7 @@ def difference(old: FolderState, new: FolderState) -> list[FileChange]:
         if before and after and is_same(before, after):
             continue
         change = "created" if before is None else "deleted" if after is None else "changed"
-        is_kept = all(state.is_kept for state in (before, after) if state)
+        is_kept = all(state.is_stored for state in (before, after) if state)
         changes.append(FileChange(path=path, change=change, is_kept=is_kept))
     return changes
 
@@ -149,17 +149,17 @@ class Snapshots:
         """Return True if the thread has a snapshot of any turn."""
         return bool(self._turns(thread))
 
-    def keep_turn(self, workspace: Workspace, thread: str, turn: KeptTurn) -> FolderState:
+    def save_turn(self, workspace: Workspace, thread: str, turn: SnapshotTurn) -> FolderState:
         """Store the files before a turn changes them. If that fails, no later snapshot replaces it."""
         name = f"{TURNS}/{turn.name}"
         try:
             return self._keep(workspace, thread, name)
         except Exception:
             with suppress(OSError):
-                self._note_missing(thread, name)
+                self._mark_missing(thread, name)
             raise
 
-    def keep_undo(self, workspace: Workspace, thread: str, before: FolderState = NOTHING) -> tuple[str, FolderState]:
+    def save_undo(self, workspace: Workspace, thread: str, before: FolderState = NOTHING) -> tuple[str, FolderState]:
         """Store the files before others replace them; those of `before` stay, however old.
 
         Returns the name that restores the files.
@@ -167,7 +167,7 @@ class Snapshots:
         name = uuid4().hex
         return name, self._keep(workspace, thread, f"{UNDO}/{name}", before)
 
-    def of_turn(self, thread: str, turn: KeptTurn) -> FolderState | None:
+    def of_turn(self, thread: str, turn: SnapshotTurn) -> FolderState | None:
         """Return the files as they were before a turn, or before the first later one that changed any.
 
         Between turns with snapshots nothing changes. None: no turn changed any file, or the snapshots are gone.
@@ -187,7 +187,7 @@ class Snapshots:
 
     def content(self, thread: str, digest: str) -> bytes:
         """Return the content of a digest. Raises OSError if it is missing or damaged."""
-        path = self._object(thread, digest)
+        path = self._folder(thread) / OBJECTS / digest[:2] / digest
         with suppress(zlib.error):
             content = zlib.decompress(path.read_bytes())
             if hashlib.sha256(content).hexdigest() == digest:
@@ -196,27 +196,45 @@ class Snapshots:
 
     def _keep(self, workspace: Workspace, thread: str, name: str, before: FolderState = NOTHING) -> FolderState:
         last = self._newest(thread)
-        store = _Objects(self, thread, last.held, {*last.digests, *before.digests})
+        store = _Objects(self, thread, last.stored_bytes, {*last.digests, *before.digests})
         state = self._look(workspace, last, store.add)
-        state = replace(state, held=store.held)
-        _put(self._folder(thread), self._folder(thread) / name, zlib.compress(dump(_written(state)), 1))
+        state = replace(state, stored_bytes=store.stored_bytes)
+        files = {
+            _as_text(path): [one.mode, *one.stamp, one.digest, _as_text(one.target) if one.target else None]
+            for path, one in state.files.items()
+        }
+        folders = {_as_text(path): mode for path, mode in state.folders.items()}
+        given_folder = _as_text(state.given_folder)
+        _put(
+            self._folder(thread),
+            self._folder(thread) / name,
+            zlib.compress(
+                dump(
+                    {
+                        "given": given_folder,
+                        "time": state.time,
+                        "held": state.stored_bytes,
+                        "folders": folders,
+                        "files": files,
+                    }
+                ),
+                1,
+            ),
+        )
         if self._drop_old(thread, self.settings.turns + SLACK):
-            self._collect(thread, store.used)
+            self._collect(thread, store.used_digests)
         return state
 
     def _look(self, workspace: Workspace, last: FolderState, keep: Callable[[bytes], str | None]) -> FolderState:
         if workspace.is_gone:
-            raise Conflict(GONE)
-        look = _Look(last if last.is_of(workspace) else NOTHING, keep, self.settings)
+            raise Conflict(MISSING_FOLDER)
+        look = _Scan(last if last.is_of(workspace) else NOTHING, keep, self.settings)
         with suppress(FileNotFoundError), open_inner(str(workspace.folder)) as top:
             look.walk(top, find_visible(workspace.folder, excluded_paths(workspace), workspace.search.seconds))
-        return replace(look.state, given=_given(workspace))
+        return replace(look.state, given_folder=_given_folder(workspace))
 
     def _folder(self, thread: str) -> Path:
         return self.root / thread
-
-    def _object(self, thread: str, digest: str) -> Path:
-        return self._folder(thread) / OBJECTS / digest[:2] / digest
 
     def _turns(self, thread: str) -> list[str]:
         return _names(self._folder(thread) / TURNS)
@@ -224,9 +242,9 @@ class Snapshots:
     def _newest(self, thread: str) -> FolderState:
         """Return the newest stored state of any kind."""
         folder = self._folder(thread)
-        kept = [path for part in (TURNS, UNDO) for name in _names(folder / part) for path in (folder / part / name,)]
-        kept = [path for path in kept if path.stat().st_size]
-        newest = max(kept, key=lambda path: path.stat().st_mtime_ns, default=None)
+        paths = [path for part in (TURNS, UNDO) for name in _names(folder / part) for path in (folder / part / name,)]
+        paths = [path for path in paths if path.stat().st_size]
+        newest = max(paths, key=lambda path: path.stat().st_mtime_ns, default=None)
         return (self._read(thread, f"{newest.parent.name}/{newest.name}") if newest else None) or NOTHING
 
     def _read(self, thread: str, name: str) -> FolderState | None:
@@ -235,13 +253,13 @@ class Snapshots:
         except (OSError, zlib.error, ValueError):
             return None
 
-    def _note_missing(self, thread: str, name: str) -> None:
+    def _mark_missing(self, thread: str, name: str) -> None:
         _put(self._folder(thread), self._folder(thread) / name, b"")
 
-    def make_room(self, thread: str, used: Collection[str]) -> int:
-        """Delete everything unneeded except `used` contents. Returns the remaining bytes."""
+    def free_space(self, thread: str, used_digests: Collection[str]) -> int:
+        """Delete everything unneeded except `used_digests`. Returns the remaining bytes."""
         self._drop_old(thread, self.settings.turns)
-        return self._collect(thread, used)
+        return self._collect(thread, used_digests)
 
     def _drop_old(self, thread: str, most: int) -> bool:
         """Keep the newest snapshots of each kind. Returns True if any was deleted."""
@@ -253,39 +271,39 @@ class Snapshots:
                 continue
             old = [self._folder(thread) / part / name for name in names[: -self.settings.turns]]
             if part == TURNS:
-                self._note_missing(thread, f"{part}/{old.pop().name}")
+                self._mark_missing(thread, f"{part}/{old.pop().name}")
             dropped += old
         for path in dropped:
             path.unlink(missing_ok=True)
         return bool(dropped)
 
-    def _collect(self, thread: str, used: Collection[str]) -> int:
-        """Delete contents that no snapshot refers to and that are not `used`. Returns the remaining bytes."""
-        folder, wanted, held = self._folder(thread), set(used), 0
+    def _collect(self, thread: str, used_digests: Collection[str]) -> int:
+        """Delete contents that no snapshot refers to and that are not in `used_digests`. Returns the remaining bytes."""
+        folder, digests, stored_bytes = self._folder(thread), set(used_digests), 0
         for name in (f"{part}/{name}" for part in (TURNS, UNDO) for name in _names(folder / part)):
-            wanted |= (self._read(thread, name) or NOTHING).digests
+            digests |= (self._read(thread, name) or NOTHING).digests
         for inner in _names(folder / OBJECTS):
             for name in _names(folder / OBJECTS / inner):
                 path = folder / OBJECTS / inner / name
-                if name in wanted:
-                    held += path.stat().st_size
+                if name in digests:
+                    stored_bytes += path.stat().st_size
                 else:
                     path.unlink(missing_ok=True)
-        return held
+        return stored_bytes
 
 
 class _Objects:
     """Writer of a thread's contents, each once, up to the byte limit.
 
-    It frees space at most once, and `used` contents stay.
+    It frees space at most once, and `used_digests` stay.
     """
 
-    def __init__(self, snapshots: Snapshots, thread: str, held: int, used: set[str]) -> None:
+    def __init__(self, snapshots: Snapshots, thread: str, stored_bytes: int, used_digests: set[str]) -> None:
         self._snapshots = snapshots
         self._thread = thread
         self._has_made_room = False
-        self.held = held
-        self.used = used
+        self.stored_bytes = stored_bytes
+        self.used_digests = used_digests
 
     def add(self, content: bytes) -> str | None:
         digest = hashlib.sha256(content).hexdigest()
@@ -294,25 +312,23 @@ class _Objects:
         # A damaged one is written again.
         with suppress(OSError):
             self._snapshots.content(self._thread, digest)
-            self.used.add(digest)
+            self.used_digests.add(digest)
             return digest
         packed = zlib.compress(content, 1)
-        if not self._fits(len(packed)):
+        size = len(packed)
+        most = self._snapshots.settings.thread_bytes
+        if self.stored_bytes + size > most and not self._has_made_room:
+            self._has_made_room = True
+            self.stored_bytes = self._snapshots.free_space(self._thread, self.used_digests)
+        if not (self.stored_bytes + size <= most):
             return None
         _put(folder, path, packed)
-        self.held += len(packed)
-        self.used.add(digest)
+        self.stored_bytes += len(packed)
+        self.used_digests.add(digest)
         return digest
 
-    def _fits(self, size: int) -> bool:
-        most = self._snapshots.settings.thread_bytes
-        if self.held + size > most and not self._has_made_room:
-            self._has_made_room = True
-            self.held = self._snapshots.make_room(self._thread, self.used)
-        return self.held + size <= most
 
-
-class _Look:
+class _Scan:
     """A scan of a workspace. Files with the stamp of the last state are not read again.
 
     Reading starts after the scan. A file that is gone by then, or unreadable, is left out.
@@ -334,29 +350,29 @@ class _Look:
 
     def walk(self, top: int, visible: VisibleFiles) -> None:
         for entry in visible.entries(top):
-            self._take(entry)
+            self._add(entry)
         # All are counted by now: if there are too many, none is read or stored.
         for folder in dict.fromkeys([tuple(path.split("/")[:-1]) for path in self._unread]):
             for entry in visible.entries(top, under=folder, depth=1):
                 self._read(entry)
 
-    def _take(self, entry: Entry) -> None:
+    def _add(self, entry: Entry) -> None:
         if len(self._files) + len(self._folders) >= self._most_files:
             raise Conflict(TOO_MANY.format(most=self._most_files))
-        path, found, mode = entry.path, entry.stat, stat.S_IMODE(entry.stat.st_mode)
+        path, status, mode = entry.path, entry.stat, stat.S_IMODE(entry.stat.st_mode)
         if entry.is_file:
-            self._files[path] = self._file(path, found, mode)
+            self._files[path] = self._file(path, status, mode)
         elif entry.is_folder:
             self._folders[path] = mode
         elif entry.is_link:
             with suppress(OSError):
                 self._files[path] = FileState(0, (0, 0, 0, 0), target=os.readlink(entry.name, dir_fd=entry.folder))
 
-    def _file(self, path: str, found: os.stat_result, mode: int) -> FileState:
-        stamp, known = _stamp(found), self._last.files.get(path)
+    def _file(self, path: str, status: os.stat_result, mode: int) -> FileState:
+        stamp, before = _stamp(status), self._last.files.get(path)
         is_old = max(stamp[1:3]) < self._last.time - TICK
-        if known and known.digest and known.stamp == stamp and is_old:
-            return known if known.mode == mode else known._replace(mode=mode)
+        if before and before.digest and before.stamp == stamp and is_old:
+            return before if before.mode == mode else before._replace(mode=mode)
         if stamp[0] <= self._most:
             self._unread[path] = None
         return FileState(mode, stamp)
@@ -366,15 +382,15 @@ class _Look:
             return
         with suppress(OSError):
             with os.fdopen(os.open(entry.name, READ_FILE, dir_fd=entry.folder), "rb") as file:
-                found = os.fstat(file.fileno())
+                status = os.fstat(file.fileno())
                 content = file.read(self._most + 1)
             digest = None if len(content) > self._most else self._keep(content)
-            self._files[entry.path] = FileState(stat.S_IMODE(entry.stat.st_mode), _stamp(found), digest=digest)
+            self._files[entry.path] = FileState(stat.S_IMODE(entry.stat.st_mode), _stamp(status), digest=digest)
             del self._unread[entry.path]
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _digest(message: str) -> str:
@@ -405,16 +421,6 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _written(state: FolderState) -> Mapping[str, object]:
-    files = {
-        _as_text(path): [one.mode, *one.stamp, one.digest, _as_text(one.target) if one.target else None]
-        for path, one in state.files.items()
-    }
-    folders = {_as_text(path): mode for path, mode in state.folders.items()}
-    given = _as_text(state.given)
-    return {"given": given, "time": state.time, "held": state.held, "folders": folders, "files": files}
-
-
 def _as_text(path: str) -> str:
     """Encode a path that may not be valid text, without loss."""
     return path if path.isascii() else path.encode(errors="surrogateescape").decode("latin-1")
@@ -424,15 +430,15 @@ def _as_path(text: str) -> str:
     return text if text.isascii() else os.fsdecode(text.encode("latin-1"))
 
 
-def _state(written: object) -> FolderState:
-    told = cast("Mapping[str, object]", written)
-    files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", told["files"])
-    folders = cast("Mapping[str, int]", told["folders"])
+def _state(row: object) -> FolderState:
+    values = cast("Mapping[str, object]", row)
+    files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", values["files"])
+    folders = cast("Mapping[str, int]", values["folders"])
     return FolderState(
         # Older manifests lack it and count as the thread's own: nothing of them enters a given folder.
-        given=_as_path(cast("str", told.get("given", ""))),
-        time=cast("int", told["time"]),
-        held=cast("int", told["held"]),
+        given_folder=_as_path(cast("str", values.get("given", ""))),
+        time=cast("int", values["time"]),
+        stored_bytes=cast("int", values["held"]),
         folders={_as_path(path): mode for path, mode in folders.items()},
         files=dict(_file_states(files)),
     )

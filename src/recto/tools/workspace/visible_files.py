@@ -67,8 +67,8 @@ class VisibleFiles:
             yield from self._walk(folder, "".join(f"{name}/" for name in under), depth)
 
     def _walk(self, folder: int, prefix: str, depth: int) -> Generator[Entry]:
-        for name, found in _sorted_entries(folder):
-            entry = Entry(prefix + name, name, found, folder)
+        for name, status in _sorted_entries(folder):
+            entry = Entry(prefix + name, name, status, folder)
             if not self._is_visible(entry):
                 continue
             yield entry

@@ -26,7 +26,7 @@ from recto.errors import ToolError
 LONGEST_NAME = 255
 LONGEST_PATH = 1_024
 MOST_FOLDERS = 32
-SHOWN = 100
+SHOWN_CHARACTERS = 100
 CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,8 +48,10 @@ FULL = (
     "and the file has more. Put it in the place of a file that is not needed any more, or tell the user."
 )
 EXISTS = "{path} is there already, and was not changed. Change it with filesystem-edit, or choose another path."
-KEPT = "{path} is kept as it is: it can be read where it is seen, and not changed. Tell the user what to change there."
-GONE = "The folder to work in is not there any more. Nothing was done. Tell the user to put it back."
+UNCHANGEABLE = (
+    "{path} is kept as it is: it can be read where it is seen, and not changed. Tell the user what to change there."
+)
+MISSING_FOLDER = "The folder to work in is not there any more. Nothing was done. Tell the user to put it back."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +78,15 @@ class Workspace:
         return not self.is_own and not self.folder.is_dir()
 
 
-def refuse_change(names: tuple[str, ...], workspace: Workspace) -> None:
+def reject_change(names: tuple[str, ...], workspace: Workspace) -> None:
     """Raise ToolError for a place that tools must not change: guarded or hidden."""
     if ".." in names:
         raise ToolError(f"{'/'.join(names)} cannot be made: a link on the way leads through what is not there.")
     # Git runs what it finds there, for whoever uses it next. Commands may use it themselves.
     is_of_git = not workspace.is_own and any(name.lower() == GIT for name in names)
-    places = [tuple(kept.split("/")) for kept in (*workspace.guarded, *workspace.hidden)]
+    places = [tuple(path.split("/")) for path in (*workspace.guarded, *workspace.hidden)]
     if is_of_git or any(names[: len(parts)] == parts for parts in places):
-        raise ToolError(KEPT.format(path="/".join(names)))
+        raise ToolError(UNCHANGEABLE.format(path="/".join(names)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,36 +100,36 @@ class WrittenFile:
 
 def path_parts(path: str) -> tuple[str, ...]:
     """Split the path of a file into names. Raises ToolError for an invalid path."""
-    shown = f"The path {path[:SHOWN]!r}"
-    check_text(path, shown)
+    label = f"The path {path[:SHOWN_CHARACTERS]!r}"
+    check_text(path, label)
     if path.startswith("/"):
-        raise ToolError(f"{shown} begins with /. Paths are relative to the workspace, such as data/table.csv.")
+        raise ToolError(f"{label} begins with /. Paths are relative to the workspace, such as data/table.csv.")
     if "\\" in path:
-        raise ToolError(f"{shown} has a backslash. Put / between folders.")
+        raise ToolError(f"{label} has a backslash. Put / between folders.")
     names = path.split("/")
     if ".." in names:
-        raise ToolError(f"{shown} has `..` in it. Name a place inside the workspace.")
+        raise ToolError(f"{label} has `..` in it. Name a place inside the workspace.")
     if names[-1] in ("", "."):
-        raise ToolError(f"{shown} names no file. Say what the file is to be called, such as data/table.csv.")
+        raise ToolError(f"{label} names no file. Say what the file is to be called, such as data/table.csv.")
     parts = tuple(name for name in names if name not in ("", "."))
-    check_names(parts, shown)
+    check_names(parts, label)
     return parts
 
 
-def check_text(path: str, shown: str, most: int = LONGEST_PATH) -> None:
+def check_text(path: str, label: str, most: int = LONGEST_PATH) -> None:
     """Raise ToolError for control characters and for a path that is too long."""
     if CONTROLS.search(path):
-        raise ToolError(f"{shown} has control characters. Leave them out.")
+        raise ToolError(f"{label} has control characters. Leave them out.")
     if _bytes_in(path) > most:
-        raise ToolError(f"{shown} ... is too long: {most} bytes are allowed.")
+        raise ToolError(f"{label} ... is too long: {most} bytes are allowed.")
 
 
-def check_names(names: tuple[str, ...], shown: str) -> None:
+def check_names(names: tuple[str, ...], label: str) -> None:
     """Raise ToolError for a name that is too long, and for too many folders."""
     if any(_bytes_in(name) > LONGEST_NAME for name in names):
-        raise ToolError(f"{shown} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
+        raise ToolError(f"{label} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
     if len(names) > MOST_FOLDERS + 1:
-        raise ToolError(f"{shown} ... is {len(names) - 1} folders deep, {MOST_FOLDERS} are allowed.")
+        raise ToolError(f"{label} ... is {len(names) - 1} folders deep, {MOST_FOLDERS} are allowed.")
 
 
 def _bytes_in(name: str) -> int:
@@ -151,9 +153,9 @@ class NewFile:
         self._workspace = workspace
         self._parts = parts
         self._most = workspace.most_bytes
-        self._withheld = PRIVATE if workspace.is_own else SHARED
+        self._umask = PRIVATE if workspace.is_own else SHARED
         self._like = like
-        self._held = 0
+        self._stored_bytes = 0
         self._name = f".recto-{uuid4().hex}.part"
         self._top: int | None = None
         self._file: BinaryIO | None = None
@@ -165,21 +167,31 @@ class NewFile:
         with self._lock, self._as_tool_errors():
             if self._is_over:
                 return
-            refuse_change(self._parts, self._workspace)
+            reject_change(self._parts, self._workspace)
             self._top = open_root(self._workspace)
-            replaced = _look_ahead(self._top, self._parts)
+            replaced = _check_place(self._top, self._parts)
             if self._most:
-                self._held = bytes_in(self._top) - replaced
-            descriptor = os.open(self._name, NEW_FILE, NEW_FILE_MODE & ~self._withheld, dir_fd=self._top)
+                self._stored_bytes = bytes_in(self._top) - replaced
+            descriptor = os.open(self._name, NEW_FILE, NEW_FILE_MODE & ~self._umask, dir_fd=self._top)
             self._file = os.fdopen(descriptor, "wb")
             if self._like is not None:
-                _make_alike(descriptor, self._like)
+                like = self._like
+                own = os.fstat(descriptor)
+                if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+                    # Only privileged users can give files away.
+                    with suppress(PermissionError):
+                        os.fchown(descriptor, like.st_uid, like.st_gid)
+                os.fchmod(descriptor, like.st_mode & PERMISSIONS)
 
     def write(self, piece: bytes) -> None:
         """Append to the file. Raises ToolError if the workspace would exceed its limit."""
         with self._lock, self._as_tool_errors():
             if self._file is not None:
-                self._refuse_too_much(self._file.tell() + len(piece))
+                size = self._file.tell() + len(piece)
+                if self._most and self._stored_bytes + size > self._most:
+                    room = max(self._most - self._stored_bytes, 0)
+                    path = "/".join(self._parts)
+                    raise ToolError(FULL.format(path=path, held=self._stored_bytes, most=self._most, room=room))
                 self._file.write(piece)
 
     def finish(self, check: PlaceCheck | None = None, *, is_new: bool = False) -> WrittenFile:
@@ -192,15 +204,15 @@ class NewFile:
                 raise ToolError(f"{'/'.join(self._parts)} was not written: that was broken off.")
             size = self._file.tell()
             self._file.close()
-            with open_folder(self._top, self._parts[:-1], make=NEW_FOLDER_MODE & ~self._withheld) as folder:
+            with open_folder(self._top, self._parts[:-1], make=NEW_FOLDER_MODE & ~self._umask) as folder:
                 if check is not None:
                     _wait_for_turn(folder)
-                found = _file_there(folder, self._parts)
+                status = _file_there(folder, self._parts)
                 if check is not None:
-                    check(folder, found)
+                    check(folder, status)
                 if not (is_new and self._is_linked(self._top, folder)):
                     os.rename(self._name, self._parts[-1], src_dir_fd=self._top, dst_dir_fd=folder)
-        return WrittenFile(path="/".join(self._parts), size=size, is_replaced=found is not None)
+        return WrittenFile(path="/".join(self._parts), size=size, is_replaced=status is not None)
 
     def _is_linked(self, top: int, folder: int) -> bool:
         """Give the file its name if that is free; abandoning it removes the old name."""
@@ -228,12 +240,6 @@ class NewFile:
                 os.close(self._top)
                 self._top = None
 
-    def _refuse_too_much(self, size: int) -> None:
-        if self._most and self._held + size > self._most:
-            room = max(self._most - self._held, 0)
-            path = "/".join(self._parts)
-            raise ToolError(FULL.format(path=path, held=self._held, most=self._most, room=room))
-
     @contextmanager
     def _as_tool_errors(self) -> Generator[None]:
         """Convert system errors to ToolErrors without paths of this machine."""
@@ -258,18 +264,9 @@ def _wait_for_turn(folder: int) -> None:
             time.sleep(TURN_SECONDS / TURN_TRIES)
 
 
-def _make_alike(descriptor: int, like: os.stat_result) -> None:
-    own = os.fstat(descriptor)
-    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
-        # Only privileged users can give files away.
-        with suppress(PermissionError):
-            os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, like.st_mode & PERMISSIONS)
-
-
 def open_root(workspace: Workspace) -> int:
     """Open the workspace. A thread's own one is created with its parents, private to its owner."""
-    refuse_gone(workspace)
+    require_folder(workspace)
     root = workspace.folder
     missing = [folder for folder in (root, *root.parents) if workspace.is_own and not folder.exists()]
     for folder in reversed(missing):
@@ -277,10 +274,10 @@ def open_root(workspace: Workspace) -> int:
     return os.open(root, FOLDER)
 
 
-def refuse_gone(workspace: Workspace) -> None:
+def require_folder(workspace: Workspace) -> None:
     """Raise ToolError if a given folder is gone. It is never created."""
     if workspace.is_gone:
-        raise ToolError(GONE)
+        raise ToolError(MISSING_FOLDER)
 
 
 @contextmanager
@@ -310,53 +307,53 @@ def _inner(folder: int, names: tuple[str, ...], *, make: int | None) -> int:
         raise ToolError(f"{'/'.join(names)} is no folder, or only a link to one. Choose another path.") from error
 
 
-def _look_ahead(top: int, parts: tuple[str, ...]) -> int:
+def _check_place(top: int, parts: tuple[str, ...]) -> int:
     """Reject a bad place before writing. Returns the bytes of the existing file."""
     with suppress(FileNotFoundError), open_folder(top, parts[:-1]) as folder:
-        found = _file_there(folder, parts)
-        return found.st_size if found else 0
+        status = _file_there(folder, parts)
+        return status.st_size if status else 0
     return 0
 
 
 def _file_there(folder: int, parts: tuple[str, ...]) -> os.stat_result | None:
     """Return the stat of the existing file, or None. Raises ToolError for anything else there."""
     try:
-        found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+        status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        what = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
+    if not stat.S_ISREG(status.st_mode):
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "no plain file"
         raise ToolError(f"{'/'.join(parts)} is {what}. Choose another path.")
-    return found
+    return status
 
 
 def bytes_in(top: int) -> int:
     """Return the bytes of all files below an open folder. Links are not followed and count nothing."""
-    total, left = 0, list[tuple[str, ...]]([()])
-    while left:
-        names = left.pop()
+    total, pending = 0, list[tuple[str, ...]]([()])
+    while pending:
+        names = pending.pop()
         # Skip what is gone or has become a link.
         with suppress(FileNotFoundError, ToolError), open_folder(top, names) as folder:
-            found = _looked_through(folder)
-            total += found.size
-            left += [(*names, name) for name in found.folders]
+            folder_size = _measure_folder(folder)
+            total += folder_size.size
+            pending += [(*names, name) for name in folder_size.folders]
     return total
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Looked:
+class _FolderSize:
     """One folder: the bytes of its files, and the names of its folders."""
 
     size: int
     folders: tuple[str, ...]
 
 
-def _looked_through(folder: int) -> _Looked:
+def _measure_folder(folder: int) -> _FolderSize:
     size, folders = 0, list[str]()
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
-                found = entry.stat(follow_symlinks=False)
-                size += found.st_size if stat.S_ISREG(found.st_mode) else 0
-                folders += [entry.name] if stat.S_ISDIR(found.st_mode) else []
-    return _Looked(size=size, folders=tuple(folders))
+                status = entry.stat(follow_symlinks=False)
+                size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+                folders += [entry.name] if stat.S_ISDIR(status.st_mode) else []
+    return _FolderSize(size=size, folders=tuple(folders))

@@ -20,20 +20,20 @@ from recto.tools.workspace.workspace_files import FOLDER, GIT, PART, PRIVATE_FOL
 
 AT_ONCE = 500
 # The suffix of a folder that is not complete.
-ARRIVING = ".part"
+INCOMPLETE = ".part"
 # Suffixes of the files beside a database that hold its newest data.
 DATABASE_ENDINGS = ("-wal", "-shm")
 # Parts of a repository that git runs, or that say what it runs.
 GIT_GUARDED = ("hooks", "config", "config.worktree", "commondir")
 # The most names and links of a path. The kernel follows forty links.
-MOST_STEPS = 4_096
+MAX_PATH_STEPS = 4_096
 # A file in progress is written to all the time; one idle this long was left by a dead process.
-LEFT_SECONDS = 3_600
+ABANDONED_SECONDS = 3_600
 
 # An entry exists only while somebody holds or waits for the lock.
 _locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 # The number of running tools per folder in this process.
-_at_work: Counter[Path] = Counter()
+_busy: Counter[Path] = Counter()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,29 +45,29 @@ class Workspaces:
     """
 
     root: Path
-    given: Path | None = None
+    given_folder: Path | None = None
     most_bytes: int = WorkSettings.workspace_bytes
     private: tuple[Path, ...] = ()
     guarded: tuple[Path, ...] = ()
     search: SearchSettings = SearchSettings()
     limits: FileToolSettings = FileToolSettings()
 
-    def of(self, thread: str, given: Path | None = None) -> Workspace:
+    def of(self, thread: str, given_folder: Path | None = None) -> Workspace:
         """Return the workspace of a thread, whose agent may have a given folder."""
-        folder, whole = given or self.given, [path.resolve() for path in self.private]
+        folder, whole = given_folder or self.given_folder, [path.resolve() for path in self.private]
         private = _outermost(whole)
         if folder is None:
             # Absolute: a sandbox starts in another folder than this process.
             own = workspace_of(self.root, thread).resolve()
-            made = Workspace(folder=own, most_bytes=self.most_bytes, private=private)
-            return replace(made, search=self.search, limits=self.limits)
+            workspace = Workspace(folder=own, most_bytes=self.most_bytes, private=private)
+            return replace(workspace, search=self.search, limits=self.limits)
         folder = folder.resolve()
         return Workspace(
             folder=folder,
             is_own=False,
             most_bytes=0,
             hidden=tuple(_inside(folder, _outermost(path for path in whole if folder in path.parents))),
-            guarded=tuple(dict.fromkeys((*_inside(folder, self._guarded()), *_of_git(folder)))),
+            guarded=tuple(dict.fromkeys((*_inside(folder, self._guarded()), *_git_places(folder)))),
             private=private,
             search=self.search,
             limits=self.limits,
@@ -81,11 +81,11 @@ class Workspaces:
             yield from _links_to(path)
 
 
-def guarded_now(workspace: Workspace) -> Workspace:
+def refresh_guarded(workspace: Workspace) -> Workspace:
     """Return the workspace with the places where git runs code now: a repository may be new."""
     if workspace.is_own:
         return workspace
-    return replace(workspace, guarded=tuple(dict.fromkeys((*workspace.guarded, *_of_git(workspace.folder)))))
+    return replace(workspace, guarded=tuple(dict.fromkeys((*workspace.guarded, *_git_places(workspace.folder)))))
 
 
 def check_given(folder: Path, private: Iterable[Path]) -> None:
@@ -112,23 +112,23 @@ def _inside(folder: Path, paths: Iterable[Path]) -> Iterator[str]:
 
 def _links_to(path: Path) -> Iterator[Path]:
     """Yield the links on the way to a path, itself included, each by its real path."""
-    folder, left = Path("/"), [*reversed(path.absolute().parts[1:])]
-    for _ in range(MOST_STEPS):
-        if not left:
+    folder, steps = Path("/"), [*reversed(path.absolute().parts[1:])]
+    for _ in range(MAX_PATH_STEPS):
+        if not steps:
             return
-        name = left.pop()
+        name = steps.pop()
         if name == "..":
             folder = folder.parent
         elif (step := folder / name).is_symlink():
             yield step
             target = step.readlink()
             folder = Path("/") if target.is_absolute() else folder
-            left += [one for one in reversed(target.parts) if one != "/"]
+            steps += [one for one in reversed(target.parts) if one != "/"]
         else:
             folder = step
 
 
-def _of_git(folder: Path) -> Iterator[str]:
+def _git_places(folder: Path) -> Iterator[str]:
     """Yield the paths that git executes outside any sandbox, and those that tell git where to find them.
 
     In a worktree or submodule they are elsewhere, and `.git` is a file with the path. A link is guarded itself and at
@@ -160,20 +160,20 @@ def lock_of(workspace: Path) -> asyncio.Lock:
 
 
 @contextmanager
-def at_work_in(workspace: Path) -> Generator[None]:
+def mark_busy(workspace: Path) -> Generator[None]:
     """Mark a workspace as in use by tools that may change files."""
-    _at_work[workspace] += 1
+    _busy[workspace] += 1
     try:
         yield
     finally:
-        _at_work[workspace] -= 1
-        if not _at_work[workspace]:
-            del _at_work[workspace]
+        _busy[workspace] -= 1
+        if not _busy[workspace]:
+            del _busy[workspace]
 
 
-def is_at_work_in(workspace: Path) -> bool:
+def is_busy(workspace: Path) -> bool:
     """Return True if tools of this process that may change files run in a workspace."""
-    return workspace in _at_work
+    return workspace in _busy
 
 
 async def drop_workspace(root: Path, thread: str) -> None:
@@ -182,36 +182,36 @@ async def drop_workspace(root: Path, thread: str) -> None:
 
 
 @contextmanager
-def arriving_folder(target: Path) -> Generator[Path]:
+def incomplete_folder(target: Path) -> Generator[Path]:
     """Create a folder under a temporary name and rename it when the context ends. An error removes it.
 
     It is locked meanwhile. The sweep removes one left by a dead process.
     """
-    part = target.with_name(target.name + ARRIVING)
+    part = target.with_name(target.name + INCOMPLETE)
     part.mkdir(mode=PRIVATE_FOLDER, parents=True)
-    held = os.open(part, FOLDER)
+    lock = os.open(part, FOLDER)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield part
         part.rename(target)
     except BaseException:
         drop_folder(part)
         raise
     finally:
-        os.close(held)
+        os.close(lock)
 
 
-def _is_arriving(folder: Path) -> bool:
-    if not folder.name.endswith(ARRIVING):
+def _is_incomplete(folder: Path) -> bool:
+    if not folder.name.endswith(INCOMPLETE):
         return False
     with suppress(FileNotFoundError):
-        held = os.open(folder, FOLDER)
+        lock = os.open(folder, FOLDER)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         finally:
-            os.close(held)
+            os.close(lock)
     return False
 
 
@@ -223,40 +223,36 @@ def drop_folder(workspace: Path) -> None:
     with suppress(OSError):
         top = os.open(workspace, FOLDER)
         try:
-            _clear(top)
+            pending = _empty_folder(top, top)
+            while pending:
+                name = pending.pop()
+                # A folder that a running command fills meanwhile is left to the next sweep.
+                with suppress(OSError), open_folder(top, (name,)) as folder:
+                    pending += _empty_folder(folder, top)
+                    os.rmdir(name, dir_fd=top)
         finally:
             os.close(top)
         workspace.rmdir()
 
 
-def _clear(top: int) -> None:
-    left = _emptied(top, top)
-    while left:
-        name = left.pop()
-        # A folder that a running command fills meanwhile is left to the next sweep.
-        with suppress(OSError), open_folder(top, (name,)) as folder:
-            left += _emptied(folder, top)
-            os.rmdir(name, dir_fd=top)
-
-
-def _emptied(folder: int, top: int) -> list[str]:
+def _empty_folder(folder: int, top: int) -> list[str]:
     """Delete the files of a folder and move its folders to the top under new names. Returns those names."""
-    moved = list[str]()
+    new_names = list[str]()
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
+        rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in rows:
         # Somebody else may be deleting it too.
         with suppress(OSError):
             if is_folder:
-                _let_us_in(folder, name)
+                _grant_access(folder, name)
                 os.rename(name, new := uuid4().hex, src_dir_fd=folder, dst_dir_fd=top)
-                moved.append(new)
+                new_names.append(new)
             else:
                 os.unlink(name, dir_fd=folder)
-    return moved
+    return new_names
 
 
-def _let_us_in(parent: int, name: str) -> None:
+def _grant_access(parent: int, name: str) -> None:
     """Give the owner access to a folder so that it can be moved; a link stays as it is."""
     # O_PATH needs no rights, but exists only on Linux. Elsewhere such a folder stays.
     folder = os.open(name, FOLDER | getattr(os, "O_PATH", 0), dir_fd=parent)
@@ -267,7 +263,7 @@ def _let_us_in(parent: int, name: str) -> None:
         os.close(folder)
 
 
-async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitable[Collection[str]]]) -> int:
+async def sweep_workspaces(root: Path, find_known: Callable[[Sequence[str]], Awaitable[Collection[str]]]) -> int:
     """Delete the folders of unknown threads, and half-written files in the others.
 
     Returns the number of both.
@@ -276,40 +272,41 @@ async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitabl
     count = 0
     for at in range(0, len(folders), AT_ONCE):
         some = folders[at : at + AT_ONCE]
-        there = await known(some)
+        there = await find_known(some)
         for thread in some:
-            if thread not in there and not _is_arriving(workspace_of(root, thread)):
+            if thread not in there and not _is_incomplete(workspace_of(root, thread)):
                 await drop_workspace(root, thread)
                 count += not workspace_of(root, thread).exists()
         staying = [workspace_of(root, thread) for thread in some if thread in there]
-        count += await asyncio.to_thread(_drop_left, staying, time.time() - LEFT_SECONDS)
+        count += await asyncio.to_thread(_remove_all_part_files, staying, time.time() - ABANDONED_SECONDS)
     return count
 
 
-def _drop_left(workspaces: Sequence[Path], before: float) -> int:
+def _remove_all_part_files(workspaces: Sequence[Path], before: float) -> int:
     count = 0
     for workspace in workspaces:
         # A folder that is gone or unreadable does not stop the sweep.
         with suppress(OSError):
-            count += drop_left_in(workspace, before)
+            count += remove_part_files(workspace, before)
     return count
 
 
-def drop_left_in(workspace: Path, before: float) -> int:
+def remove_part_files(workspace: Path, before: float) -> int:
     """Delete half-written files that nobody wrote to since `before`. Returns how many."""
     folder = os.open(workspace, FOLDER)
     try:
         with os.scandir(folder) as entries:
-            left = [entry for entry in entries if PART.fullmatch(entry.name) and _is_left(entry, before)]
-        for entry in left:
+            leftovers = [
+                entry
+                for entry in entries
+                if PART.fullmatch(entry.name)
+                and (entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < before)
+            ]
+        for entry in leftovers:
             os.unlink(entry.name, dir_fd=folder)
     finally:
         os.close(folder)
-    return len(left)
-
-
-def _is_left(entry: os.DirEntry[str], before: float) -> bool:
-    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < before
+    return len(leftovers)
 
 
 def _folders(root: Path) -> list[str]:
