@@ -9,7 +9,7 @@ def blob_name(number: int) -> str:
     return f"0196cd3b-5a6f-7cc3-9f2c-{number:012x}"
 
 
-def counted(first: int) -> Callable[[], str]:
+def make_counter(first: int) -> Callable[[], str]:
     numbers = itertools.count(first)
     return lambda: blob_name(next(numbers))
 

@@ -10,7 +10,7 @@ from recto.conversation.message_files import Attachment
 from recto.files.attachments import Attachments
 from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage
-from tests.files.blob_names import counted
+from tests.files.blob_names import make_counter
 from tests.files.rows import MemoryRows
 
 ANY = FileInput(is_on=True, audio=True, video=True, endings=("bin",))
@@ -29,17 +29,17 @@ class FileService:
     def over(self, storage: LocalStorage, settings: FileSettings | None = None, first: int = 100) -> Attachments:
         """Another server with the same rows and clock."""
         chosen = settings or FileSettings()
-        return Attachments(storage, self.rows, chosen, clock=lambda: self.now, new_id=counted(first))
+        return Attachments(storage, self.rows, chosen, clock=lambda: self.now, new_id=make_counter(first))
 
     async def receive(self, name: str, *pieces: bytes, owner: str = "ada", allowed: FileInput = ANY) -> Attachment:
-        return await self.files.receive(Upload(owner=owner, name=name, allowed=allowed), given(*pieces))
+        return await self.files.receive(Upload(owner=owner, name=name, allowed=allowed), byte_stream(*pieces))
 
-    def stored(self) -> list[str]:
+    def stored_names(self) -> list[str]:
         """Names of all that is in the folder, staged files too."""
         return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
 
 
-async def given(*pieces: bytes) -> AsyncGenerator[bytes]:
+async def byte_stream(*pieces: bytes) -> AsyncGenerator[bytes]:
     for piece in pieces:
         yield piece
 

@@ -23,19 +23,19 @@ class MemoryRows:
         if user_files and len(mine) >= user_files:
             raise FileRefused(f"you have {len(mine):,} files; delete some", code="quota")
         same = [one.blob for one in mine if one.sha256 == attachment.sha256]
-        kept = replace(attachment, blob=same[0] if same else attachment.blob)
-        self.attachments[kept.id] = kept
-        return kept
+        row = replace(attachment, blob=same[0] if same else attachment.blob)
+        self.attachments[row.id] = row
+        return row
 
     async def find(self, id: str, owner: str | None = None) -> Attachment:
-        found = self.attachments.get(id)
-        if found is None or (owner is not None and found.owner != owner):
+        row = self.attachments.get(id)
+        if row is None or (owner is not None and row.owner != owner):
             raise NotFound(what="attachment", id=id)
-        return found
+        return row
 
     async def find_same(self, owner: str, sha256: str, name: str) -> Attachment | None:
-        wanted = (owner, sha256, name)
-        return next((one for one in self.attachments.values() if (one.owner, one.sha256, one.name) == wanted), None)
+        identity = (owner, sha256, name)
+        return next((one for one in self.attachments.values() if (one.owner, one.sha256, one.name) == identity), None)
 
     async def delete(self, owner: str, id: str) -> Sequence[str]:
         return self._delete([await self.find(id, owner)])
@@ -54,5 +54,5 @@ class MemoryRows:
     def _delete(self, rows: Sequence[Attachment]) -> list[str]:
         for one in rows:
             del self.attachments[one.id]
-        left = {one.blob for one in self.attachments.values()}
-        return sorted({one.blob for one in rows} - left)
+        remaining = {one.blob for one in self.attachments.values()}
+        return sorted({one.blob for one in rows} - remaining)

@@ -34,16 +34,16 @@ class Script:
     """Reads every document as it is told to, and knows what it was asked."""
 
     steps: list[Step]
-    asked: list[tuple[str, Task]] = field(default_factory=list[tuple[str, Task]])
-    given: list[bytes] = field(default_factory=list[bytes])
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    tasks: list[tuple[str, Task]] = field(default_factory=list[tuple[str, Task]])
+    inputs: list[bytes] = field(default_factory=list[bytes])
+    started: asyncio.Event = field(default_factory=asyncio.Event)
     closed: int = 0
 
     async def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
-        self.asked.append((owner, task))
+        self.tasks.append((owner, task))
         try:
-            self.given.append(b"".join([piece async for piece in pieces]))
-            self.begun.set()
+            self.inputs.append(b"".join([piece async for piece in pieces]))
+            self.started.set()
             for step in self.steps:
                 match step:
                     case asyncio.Event():
@@ -73,7 +73,7 @@ class ScriptedCache:
         files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent != self.folder]
         return sorted(path.relative_to(self.folder).as_posix() for path in files)
 
-    def kept(self) -> list[Path]:
+    def stored_paths(self) -> list[Path]:
         return sorted(path for path in self.folder.rglob("*") if path.is_file() and "-4." in path.name)
 
 
@@ -109,11 +109,11 @@ async def text_in(documents: DocumentCache, one: Attachment = ONE) -> str:
     return (await (await documents.open(one, pieces)).characters(0, 10**9)).text
 
 
-async def settled() -> None:
+async def wait_until_settled() -> None:
     while tasks := [task for task in asyncio.all_tasks() if task.get_name().startswith("read ")]:
         await asyncio.wait(tasks)
 
 
-async def ended(documents: DocumentCache) -> None:
-    await settled()
+async def finish_and_close(documents: DocumentCache) -> None:
+    await wait_until_settled()
     await documents.close()

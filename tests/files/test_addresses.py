@@ -52,8 +52,8 @@ def test_D7_whatever_python_knows_to_be_private_is_not_public(address: IPv4Addre
 def test_D7_an_ipv4_address_inside_another_is_public_at_most_where_it_is_by_itself(address: IPv4Address):
     number = int(address)
     inside = [number, 0xFFFF << 32 | number, 0x2002 << 112 | number << 80, 0x64FF9B << 96 | number]
-    held = [str(IPv6Address(one)) for one in inside]
-    assert [is_public(one) for one in held] == [False, False, False, is_public(str(address))]
+    networks = [str(IPv6Address(one)) for one in inside]
+    assert [is_public(one) for one in networks] == [False, False, False, is_public(str(address))]
 
 
 # Urls
@@ -106,23 +106,23 @@ def test_D7_a_url_has_one_spelling(text: str, url: str):
     ],
 )
 def test_D7_a_url_that_could_be_read_in_two_ways_is_refused(text: str):
-    with pytest.raises(FileRefused, match="its url cannot be used: ") as refused:
+    with pytest.raises(FileRefused, match="its url cannot be used: ") as error:
         read_url(text)
-    assert refused.value.code == "bad_url"
+    assert error.value.code == "bad_url"
 
 
 @given(st.text(alphabet=st.sampled_from("htps:/\\@[]#?.%-_a1x0 \tü①。\u200b\ud800"), max_size=30))
 def test_D7_any_text_is_a_url_of_one_spelling_or_is_refused(text: str):
     for whole in (text, f"http://{text}"):
         try:
-            found = read_url(whole)
+            url = read_url(whole)
         except FileRefused:
             continue
-        again = urlsplit(found.url)
+        again = urlsplit(url.url)
         port = again.port or DEFAULT_PORTS[again.scheme]
-        assert (again.scheme, again.hostname, port) == (found.scheme, found.host, found.port)
-        assert found.url.endswith(sent_target(found.url))
-        assert read_url(found.url) == found
+        assert (again.scheme, again.hostname, port) == (url.scheme, url.host, url.port)
+        assert url.url.endswith(sent_target(url.url))
+        assert read_url(url.url) == url
 
 
 def test_D7_a_redirect_may_be_relative_and_may_not_leave_https():
@@ -143,7 +143,7 @@ def test_D7_a_redirect_may_be_relative_and_may_not_leave_https():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "allowed", "refused"),
+    ("pattern", "allowed", "refused_hosts"),
     [
         ("example.com", ("https://example.com/", "http://EXAMPLE.com./"), ("https://www.example.com/",)),
         ("example.com", (), ("https://notexample.com/", "https://example.com.evil.example/", "https://еxample.com/")),
@@ -159,12 +159,12 @@ def test_D7_a_redirect_may_be_relative_and_may_not_leave_https():
     ],
 )
 def test_D7_patterns_say_which_hosts_and_ports_are_allowed(
-    pattern: str, allowed: tuple[str, ...], refused: tuple[str, ...]
+    pattern: str, allowed: tuple[str, ...], refused_hosts: tuple[str, ...]
 ):
-    for text in (*allowed, *refused):
-        found = read_url(text)
-        assert is_allowed_host(found.host, found.port, found.scheme, ["none.example", pattern]) is (text in allowed)
-        assert not is_allowed_host(found.host, found.port, found.scheme, [])
+    for text in (*allowed, *refused_hosts):
+        url = read_url(text)
+        assert is_allowed_host(url.host, url.port, url.scheme, ["none.example", pattern]) is (text in allowed)
+        assert not is_allowed_host(url.host, url.port, url.scheme, [])
 
 
 @pytest.mark.parametrize("host", ["ⓔxample.com", "ｅxample.com", "a b", "", "127.1", "example.com..", "example。com"])

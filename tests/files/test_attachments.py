@@ -21,7 +21,7 @@ from recto.files.ports import ServedAs, Upload
 from recto.files.storage.local_storage import LocalStorage
 from tests.files import heads
 from tests.files.blob_names import NONE, blob_name
-from tests.files.file_service import ANY, FileService, given, read
+from tests.files.file_service import ANY, FileService, byte_stream, read
 from tests.files.rows import MemoryRows
 
 
@@ -33,8 +33,8 @@ def service(tmp_path: Path) -> FileService:
 async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(service: FileService):
     body = heads.PDF + os.urandom(3_000_000)
     pieces = [body[:1], body[1:5], b"", *[body[at : at + 70_001] for at in range(5, len(body), 70_001)]]
-    taken = await service.receive("C:\\papers\\a.PDF", *pieces)
-    assert taken == Attachment(
+    attachment = await service.receive("C:\\papers\\a.PDF", *pieces)
+    assert attachment == Attachment(
         id=blob_name(2),
         owner="ada",
         name="a.PDF",
@@ -45,10 +45,10 @@ async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(service: FileS
         blob=blob_name(1),
         created=service.now,
     )
-    assert await read(service.files.read(taken)) == body
-    assert await read(service.files.read(taken, 10, 20)) == body[10:20]
-    assert await service.files.find("ada", taken.id) == taken
-    assert await service.files.get(taken.id) == taken
+    assert await read(service.files.read(attachment)) == body
+    assert await read(service.files.read(attachment, 10, 20)) == body[10:20]
+    assert await service.files.find("ada", attachment.id) == attachment
+    assert await service.files.get(attachment.id) == attachment
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ async def test_P9_what_may_not_come_is_refused_and_leaves_nothing(
     tmp_path: Path, name: str, pieces: Sequence[bytes], allowed: FileInput, code: str
 ):
     service = FileService(tmp_path, FileSettings(upload_bytes=8_000_000))
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefused) as error:
         await service.receive(name, *pieces, allowed=allowed)
-    assert refused.value.code == code
-    assert service.stored() == []
+    assert error.value.code == code
+    assert service.stored_names() == []
     assert service.rows.attachments == {}
 
 
 @pytest.mark.parametrize("name", ["a.unheard", "a.kt", ".env", "Makefile"])
 async def test_P9_text_is_taken_whatever_its_name_ends_in(service: FileService, name: str):
-    taken = await service.receive(name, b"text", allowed=FileInput(is_on=True))
-    assert (taken.kind, taken.mime_type) == ("document", "text/plain")
+    attachment = await service.receive(name, b"text", allowed=FileInput(is_on=True))
+    assert (attachment.kind, attachment.mime_type) == ("document", "text/plain")
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ async def test_P9_text_is_taken_whatever_its_name_ends_in(service: FileService, 
 async def test_P9_a_file_that_is_refused_is_read_no_further(
     service: FileService, upload: Upload, pieces: int, refusal: tuple[str, str]
 ):
-    asked: list[int] = []
+    requests: list[int] = []
 
     async def endless() -> AsyncGenerator[bytes]:
         for place in itertools.count(1):
-            asked.append(place)
+            requests.append(place)
             yield heads.PNG + bytes(2**20)
 
-    with pytest.raises(FileRefused, match=refusal[1]) as refused:
+    with pytest.raises(FileRefused, match=refusal[1]) as error:
         await service.files.receive(upload, endless())
-    assert (refused.value.code, len(asked), service.stored()) == (refusal[0], pieces, [])
+    assert (error.value.code, len(requests), service.stored_names()) == (refusal[0], pieces, [])
 
 
 async def test_P9_an_upload_that_takes_longer_than_bytes_without_a_row_are_kept_is_refused(service: FileService):
@@ -111,10 +111,10 @@ async def test_P9_an_upload_that_takes_longer_than_bytes_without_a_row_are_kept_
         service.now += timedelta(minutes=51)
         yield b"x"
 
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefused) as error:
         await service.files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), slow())
-    assert refused.value.code == "too_slow"
-    assert service.stored() == []
+    assert error.value.code == "too_slow"
+    assert service.stored_names() == []
 
 
 async def test_D3_the_same_bytes_of_a_user_are_stored_once_and_go_with_the_last_attachment_on_them(
@@ -124,13 +124,13 @@ async def test_D3_the_same_bytes_of_a_user_are_stored_once_and_go_with_the_last_
     second = await service.receive("b.csv", b"same")
     others = await service.receive("a.txt", b"same", owner="bob")
     assert (second.blob, second.name, second.mime_type) == (first.blob, "b.csv", "text/csv")
-    assert service.stored() == sorted([first.blob, others.blob])
+    assert service.stored_names() == sorted([first.blob, others.blob])
     await service.files.delete("ada", first.id)
     assert await read(service.files.read(second)) == b"same"
     with pytest.raises(NotFound):
         await service.files.get(first.id)
     await service.files.delete("ada", second.id)
-    assert service.stored() == [others.blob]
+    assert service.stored_names() == [others.blob]
 
 
 @pytest.mark.parametrize("settings", [FileSettings(user_bytes=10), FileSettings(user_files=1)])
@@ -138,11 +138,11 @@ async def test_P9_more_than_a_user_may_have_is_refused_and_its_bytes_are_deleted
     tmp_path: Path, settings: FileSettings
 ):
     service = FileService(tmp_path, settings)
-    kept = await service.receive("a.txt", b"123456")
-    with pytest.raises(FileRefused) as refused:
+    attachment = await service.receive("a.txt", b"123456")
+    with pytest.raises(FileRefused) as error:
         await service.receive("b.txt", b"12345")
-    assert refused.value.code == "quota"
-    assert service.stored() == [kept.blob]
+    assert error.value.code == "quota"
+    assert service.stored_names() == [attachment.blob]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ async def test_P9_a_file_that_just_fits_or_has_no_limit_is_taken(
     tmp_path: Path, settings: FileSettings, upload: Upload
 ):
     files = FileService(tmp_path, settings).files
-    assert (await files.receive(upload, given(b"x" * 60, b"x" * 40))).size == 100
+    assert (await files.receive(upload, byte_stream(b"x" * 60, b"x" * 40))).size == 100
 
 
 async def test_X4_where_nobody_knows_whether_the_row_is_there_the_bytes_stay_to_be_swept(tmp_path: Path):
@@ -170,7 +170,7 @@ async def test_X4_where_nobody_knows_whether_the_row_is_there_the_bytes_stay_to_
     with pytest.raises(StoreDown):
         await service.receive("a.txt", b"x")
     (row,) = service.rows.attachments.values()
-    assert service.stored() == [row.blob]
+    assert service.stored_names() == [row.blob]
 
 
 async def test_P9_a_deleted_row_is_gone_even_when_the_storage_is_down(
@@ -181,15 +181,15 @@ async def test_P9_a_deleted_row_is_gone_even_when_the_storage_is_down(
             raise StorageDown(problem="unplugged")
 
     files = service.over(Down(service.folder))
-    taken = await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), given(b"x"))
-    await files.delete("ada", taken.id)
+    attachment = await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), byte_stream(b"x"))
+    await files.delete("ada", attachment.id)
     assert service.rows.attachments == {}
     assert "unplugged" in caplog.text
     service.now += timedelta(hours=2)
     # Bytes that could not be deleted are not counted, or the janitor would try again at once.
     assert await files.clean() == 0
     assert await service.files.clean() == 1
-    assert service.stored() == []
+    assert service.stored_names() == []
 
 
 async def test_P9_memory_stays_flat_however_large_an_upload_is(service: FileService):
@@ -199,8 +199,8 @@ async def test_P9_memory_stays_flat_however_large_an_upload_is(service: FileServ
 
     tracemalloc.start()
     try:
-        taken = await service.files.receive(Upload(owner="ada", name="a.bin", allowed=ANY), many())
-        async for _ in service.files.read(taken):
+        attachment = await service.files.receive(Upload(owner="ada", name="a.bin", allowed=ANY), many())
+        async for _ in service.files.read(attachment):
             pass
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -222,9 +222,9 @@ async def test_P9_memory_stays_flat_however_large_an_upload_is(service: FileServ
 async def test_P9_bytes_in_a_message_are_taken_like_an_upload_and_get_a_name(
     service: FileService, body: bytes, mime: str | None, given_name: str | None, name: str
 ):
-    taken = await service.files.receive_inline("ada", inline(body, mime_type=mime, name=given_name), ANY)
-    assert (taken.name, taken.size) == (name, len(body))
-    assert await read(service.files.read(taken)) == body
+    attachment = await service.files.receive_inline("ada", inline(body, mime_type=mime, name=given_name), ANY)
+    assert (attachment.name, attachment.size) == (name, len(body))
+    assert await read(service.files.read(attachment)) == body
 
 
 async def test_P3_bytes_in_a_message_sent_again_are_the_same_attachment_to_their_owner_alone(service: FileService):
@@ -232,7 +232,7 @@ async def test_P3_bytes_in_a_message_sent_again_are_the_same_attachment_to_their
     first = await service.files.receive_inline("ada", file, ANY)
     assert await service.files.receive_inline("ada", file, ANY) == first
     assert (await service.files.receive_inline("ada", inline(heads.PNG, name="b.png"), ANY)).id != first.id
-    assert service.stored() == [first.blob]
+    assert service.stored_names() == [first.blob]
     assert (await service.files.receive_inline("bob", file, ANY)).id != first.id
 
 
@@ -256,10 +256,10 @@ NO_BASE64 = ["!!!!", "YQ", "YQ=", "YQ===", "YW\nJj", " YWJj", "YWJj=", "YR=\n=",
     ],
 )
 async def test_P9_data_in_a_message_that_is_no_file_is_refused(service: FileService, file: File, code: str):
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefused) as error:
         await service.files.receive_inline("ada", file, ANY)
-    assert refused.value.code == code
-    assert service.stored() == []
+    assert error.value.code == code
+    assert service.stored_names() == []
 
 
 # Cleaning
@@ -267,8 +267,8 @@ async def test_P9_data_in_a_message_that_is_no_file_is_refused(service: FileServ
 
 async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(service: FileService):
     unused = await service.receive("a.txt", b"unused")
-    used = await service.receive("b.txt", b"used")
-    service.rows.named.add(used.id)
+    used_file = await service.receive("b.txt", b"used")
+    service.rows.named.add(used_file.id)
     service.now += timedelta(hours=23)
     young = await service.receive("c.txt", b"young")
     assert await service.files.clean() == 0
@@ -276,39 +276,39 @@ async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(ser
     # Where no limit of time is set, they stay.
     assert await service.over(service.storage, FileSettings(unused_hours=0)).clean() == 0
     assert await service.files.clean() == 1
-    assert service.stored() == sorted([used.blob, young.blob])
+    assert service.stored_names() == sorted([used_file.blob, young.blob])
     with pytest.raises(NotFound):
         await service.files.get(unused.id)
 
 
 async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_them(service: FileService):
-    taken = await service.receive("a.txt", b"kept")
-    service.rows.named.add(taken.id)
-    await service.storage.write(NONE, given(b"x"))
+    attachment = await service.receive("a.txt", b"kept")
+    service.rows.named.add(attachment.id)
+    await service.storage.write(NONE, byte_stream(b"x"))
     service.now += timedelta(minutes=59)
     assert await service.files.clean() == 0
     service.now += timedelta(minutes=2)
     assert await service.files.clean() == 1
-    assert service.stored() == [taken.blob]
+    assert service.stored_names() == [attachment.blob]
 
 
 # Links, and the rest
 
 
 async def test_P9_a_link_says_what_the_bytes_are_and_shows_in_place_only_what_does_nothing(service: FileService):
-    asked: list[ServedAs | None] = []
+    requests: list[ServedAs | None] = []
 
     class Linking(LocalStorage):
         async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
-            asked.append(served)
+            requests.append(served)
             return f"https://bucket.example/{name}?{seconds}"
 
     files = service.over(Linking(service.folder))
-    image = await files.receive(Upload(owner="ada", name="a.png", allowed=ANY), given(heads.PNG))
-    page = await files.receive(Upload(owner="ada", name="a.html", allowed=ANY), given(b"<p>"))
+    image = await files.receive(Upload(owner="ada", name="a.png", allowed=ANY), byte_stream(heads.PNG))
+    page = await files.receive(Upload(owner="ada", name="a.html", allowed=ANY), byte_stream(b"<p>"))
     assert await files.link(image, 60) == f"https://bucket.example/{image.blob}?60"
     await files.link(page, 60)
-    assert asked == [
+    assert requests == [
         ServedAs(mime_type="image/png", disposition='inline; filename="a.png"'),
         ServedAs(mime_type="application/octet-stream", disposition='attachment; filename="a.html"'),
     ]
@@ -323,15 +323,15 @@ def path_of(service: FileService, blob: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("left", [None, b"", b"byte", b"bytes and more"])
+@pytest.mark.parametrize("remaining", [None, b"", b"byte", b"bytes and more"])
 async def test_P9_bytes_that_were_lost_are_there_again_for_all_their_attachments_once_they_are_uploaded_again(
-    service: FileService, left: bytes | None
+    service: FileService, remaining: bytes | None
 ):
     first = await service.receive("a.txt", b"bytes")
     path = path_of(service, first.blob)
     path.unlink()
-    if left is not None:
-        path.write_bytes(left)
+    if remaining is not None:
+        path.write_bytes(remaining)
     second = await service.receive("b.txt", b"bytes")
     for id in (first.id, second.id):
         assert await read(service.files.read(await service.files.get(id))) == b"bytes"
@@ -357,7 +357,7 @@ async def test_P9_of_two_who_bring_lost_bytes_back_nothing_of_the_second_is_left
     service = FileService(tmp_path, rows=Overtaken())
     path_of(service, (await service.receive("a.txt", b"bytes")).blob).unlink()
     assert (await service.receive("b.txt", b"bytes")).blob == NONE
-    assert service.stored() == []
+    assert service.stored_names() == []
 
 
 async def test_P9_where_nobody_can_tell_whether_bytes_are_lost_they_stay_as_they_are(service: FileService):
@@ -368,10 +368,10 @@ async def test_P9_where_nobody_can_tell_whether_bytes_are_lost_they_stay_as_they
 
     files = service.over(Unreadable(service.folder))
     first = await service.receive("a.txt", b"bytes")
-    second = await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), given(b"bytes"))
+    second = await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), byte_stream(b"bytes"))
     assert second.blob == first.blob
-    assert service.stored() == [first.blob]
+    assert service.stored_names() == [first.blob]
 
 
-def inline(body: bytes, **known: str | None) -> File:
-    return File(kind="image", source=Data(base64=base64.b64encode(body).decode()), **known)
+def inline(body: bytes, **fields: str | None) -> File:
+    return File(kind="image", source=Data(base64=base64.b64encode(body).decode()), **fields)

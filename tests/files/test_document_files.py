@@ -18,7 +18,17 @@ from recto.files.documents.document_file import DocumentFile
 from recto.files.documents.document_folder import DocumentFolder
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements
 from recto.ids import new_id
-from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
+from tests.files.scripted_cache import (
+    ONE,
+    finish_and_close,
+    page,
+    pdf,
+    pieces,
+    reading,
+    scripted_cache,
+    text_in,
+    wait_until_settled,
+)
 from tests.waiting import settle
 
 
@@ -27,7 +37,7 @@ async def test_D3_files_are_only_for_the_server(tmp_path: Path):
     place = scripted_cache(folder, *pdf(1))
     documents = place.open()
     await text_in(documents)
-    await ended(documents)
+    await finish_and_close(documents)
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*")) if path.is_dir()}
     assert modes == {0o700}
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()} == {0o600}
@@ -40,24 +50,24 @@ async def test_D3_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path):
     documents = scripted_cache(tmp_path / "documents", *pdf(1)).open()
     with pytest.raises(StorageDown):
         await text_in(documents)
-    await ended(documents)
+    await finish_and_close(documents)
 
 
 async def test_D3_a_document_that_cannot_be_kept_is_read_all_the_same(tmp_path: Path):
     place = scripted_cache(tmp_path, *pdf(2))
     documents = place.open()
     await text_in(documents)
-    await ended(documents)
-    (path,) = place.kept()
+    await finish_and_close(documents)
+    (path,) = place.stored_paths()
     path.unlink()
     path.mkdir()
     (path / "file").touch()
     other = place.open()
     assert "text of 2" in await text_in(other)
-    await settled()
+    await wait_until_settled()
     assert "text of 2" in await text_in(other)
-    await ended(other)
-    assert len(place.script.asked) == 2
+    await finish_and_close(other)
+    assert len(place.script.tasks) == 2
     assert [Path(name).name for name in place.names()] == ["file"]
 
 
@@ -68,16 +78,16 @@ async def test_D3_deleted_bytes_have_no_text(tmp_path: Path, is_other_process: b
     two = replace(ONE, blob="c", sha256="bb" * 32)
     for one in (ONE, two, replace(ONE, blob="d", owner="bob")):
         await text_in(documents, one)
-    await settled()
+    await wait_until_settled()
     if is_other_process:
         DocumentFolder(tmp_path).forget([ONE.blob, "of nobody"])
         documents = place.open()
     else:
         await documents.forget([ONE.blob])
-    assert len(place.kept()) == 2
+    assert len(place.stored_paths()) == 2
     await text_in(documents)
-    assert len(place.script.asked) == 4
-    await ended(documents)
+    assert len(place.script.tasks) == 4
+    await finish_and_close(documents)
 
 
 async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path):
@@ -105,7 +115,7 @@ async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_n
     DocumentFolder(tmp_path).forget([ONE.blob])
     gate.set()
     assert (await document.whole()).is_whole
-    await ended(documents)
+    await finish_and_close(documents)
     assert place.names() == []
 
 
@@ -114,7 +124,7 @@ async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leav
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
-    refused: list[FileRefused] = []
+    errors: list[FileRefused] = []
 
     async def ask_again() -> None:
         with suppress(FileRefused):
@@ -122,14 +132,14 @@ async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leav
         try:
             await documents.open(ONE, pieces)
         except FileRefused as error:
-            refused.append(error)
+            errors.append(error)
 
     asking = asyncio.create_task(ask_again())
     await settle()
     await documents.forget([ONE.blob])
     await asking
-    assert [error.code for error in refused] == ["gone"]
-    assert len(place.script.asked) == 1
+    assert [error.code for error in errors] == ["gone"]
+    assert len(place.script.tasks) == 1
     await documents.close()
     assert place.names() == []
 
@@ -139,18 +149,18 @@ async def test_D3_a_damaged_or_linked_file_is_parsed_again(tmp_path: Path, damag
     place = scripted_cache(tmp_path / "documents", *pdf(2))
     documents = place.open()
     text = await text_in(documents)
-    await ended(documents)
-    (path,) = place.kept()
+    await finish_and_close(documents)
+    (path,) = place.stored_paths()
     spoil(path, damage, tmp_path)
     again = place.open()
     assert await text_in(again) == text
-    assert len(place.script.asked) == 2
-    await ended(again)
+    assert len(place.script.tasks) == 2
+    await finish_and_close(again)
     if damage != "linked folder":
         last = place.open()
         assert await text_in(last) == text
-        assert len(place.script.asked) == 2
-        await ended(last)
+        assert len(place.script.tasks) == 2
+        await finish_and_close(last)
 
 
 def spoil(path: Path, damage: str, outside: Path) -> None:
@@ -180,8 +190,8 @@ async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, is_t
     place = scripted_cache(tmp_path, DocumentStart(), FoundElements(elements=tuple(words)), DocumentEnd())
     documents = place.open()
     text = await text_in(documents)
-    await ended(documents)
-    (path,) = place.kept()
+    await finish_and_close(documents)
+    (path,) = place.stored_paths()
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"00400 words", b"00400 sword"))
     again = place.open()
@@ -193,9 +203,9 @@ async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, is_t
     parsed_again = await again.open(ONE, pieces)
     assert (await parsed_again.characters(0, 10**9)).text == text
     assert list(await parsed_again.elements(0, 1_000)) == words
-    assert len(place.script.asked) == 2
-    await ended(again)
-    assert place.kept() == [path]
+    assert len(place.script.tasks) == 2
+    await finish_and_close(again)
+    assert place.stored_paths() == [path]
     assert path.read_bytes() == whole
 
 
@@ -204,12 +214,12 @@ async def test_D3_two_processes_that_read_the_same_do_not_hurt_each_other(tmp_pa
     place = scripted_cache(tmp_path, gate, *pdf(2))
     first, second = place.open(), place.open()
     both = asyncio.gather(text_in(first), text_in(second))
-    await place.script.begun.wait()
+    await place.script.started.wait()
     gate.set()
     one, other = await both
     assert one == other
-    await ended(first)
-    await ended(second)
+    await finish_and_close(first)
+    await finish_and_close(second)
     assert len(place.names()) == 1
 
 
@@ -219,9 +229,9 @@ async def test_D3_cleaning_removes_the_old_the_least_used_and_leftovers(tmp_path
     for name in ("aa", "bb", "cc"):
         await text_in(documents, replace(ONE, sha256=name * 32))
         place.now += timedelta(days=1)
-    await ended(documents)
-    size = place.kept()[0].stat().st_size
-    folder = place.kept()[0].parent
+    await finish_and_close(documents)
+    size = place.stored_paths()[0].stat().st_size
+    folder = place.stored_paths()[0].parent
     (folder / "killed.part").write_text("left by a killed process")
     # Folders and files of the layout of earlier versions.
     old = folder / ("0" * 64 + "-4-" + "0" * 16)
@@ -235,13 +245,13 @@ async def test_D3_cleaning_removes_the_old_the_least_used_and_leftovers(tmp_path
     assert len(place.names()) == 2
     await text_in(again, replace(ONE, sha256="bb" * 32))
     await text_in(again, replace(ONE, sha256="cc" * 32))
-    assert len(place.script.asked) == 3
+    assert len(place.script.tasks) == 3
     place.now += timedelta(days=29)
     await text_in(again, replace(ONE, sha256="cc" * 32))
     place.now += timedelta(days=2)
     assert await again.clean() == 1
-    assert len(place.kept()) == 1
-    await ended(again)
+    assert len(place.stored_paths()) == 1
+    await finish_and_close(again)
 
 
 @pytest.mark.parametrize("is_other_process", [False, True])
@@ -255,8 +265,8 @@ async def test_D3_cleaning_leaves_what_is_being_read(tmp_path: Path, is_other_pr
     place.now += timedelta(days=0 if is_other_process else 1)
     assert await other.clean() == 0
     gate.set()
-    await ended(documents)
-    assert len(place.kept()) == 1
+    await finish_and_close(documents)
+    assert len(place.stored_paths()) == 1
     await other.close()
 
 
@@ -265,7 +275,7 @@ async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
     documents = scripted_cache(tmp_path, DocumentStart(), FoundElements(elements=(odd,)), DocumentEnd()).open()
     assert await text_in(documents) == "a?b"
     assert (await (await reading(documents)).elements(0, 1))[0].rows == (("?",),)
-    await ended(documents)
+    await finish_and_close(documents)
 
 
 def test_D3_bytes_after_the_end_of_a_failed_write_are_overwritten(tmp_path: Path):
@@ -282,15 +292,15 @@ def test_D3_bytes_after_the_end_of_a_failed_write_are_overwritten(tmp_path: Path
 async def test_D3_what_another_server_deleted_goes_with_the_next_cleaning(tmp_path: Path):
     place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
-    there, gone = (replace(ONE, blob=new_id(), sha256=name * 32) for name in ("aa", "bb"))
-    for one in (there, gone):
+    there, deleted = (replace(ONE, blob=new_id(), sha256=name * 32) for name in ("aa", "bb"))
+    for one in (there, deleted):
         await text_in(documents, one)
-    await settled()
+    await wait_until_settled()
 
-    async def known(blobs: Sequence[str]) -> frozenset[str]:
-        assert set(blobs) == {there.blob, gone.blob}
+    async def find_existing(blobs: Sequence[str]) -> frozenset[str]:
+        assert set(blobs) == {there.blob, deleted.blob}
         return frozenset({there.blob})
 
-    assert await documents.clean(known) == 1
-    assert len(place.kept()) == 1
+    assert await documents.clean(find_existing) == 1
+    assert len(place.stored_paths()) == 1
     await documents.close()

@@ -12,7 +12,7 @@ from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
 from recto.files.documents.document_file import BLOCK_BYTES, DocumentFile
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements
-from tests.files.scripted_cache import ONE, ended, pieces, reading, scripted_cache
+from tests.files.scripted_cache import ONE, finish_and_close, pieces, reading, scripted_cache
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
 ELEMENTS = st.builds(Element, kind=st.sampled_from([kind for kind in KINDS if kind != "page"]), text=TEXTS)
@@ -34,19 +34,19 @@ def test_F5_windows_and_pages_put_together_are_the_document(
     first, last = span[0], sum(span)
     pages = [(Element(kind="page", text="", page=n), *part) for n, part in enumerate(parts, start=1)]
     note = (Element(kind="note", text="before"),) * has_note
-    found = [
+    batches = [
         FoundElements(elements=note),
         *[FoundElements(elements=part, pages=n) for n, part in enumerate(pages, start=1)],
     ]
-    noted = [(*note, *pages[0]), *pages[1:]] if pages else []
-    expected = [one for n, part in enumerate(noted, start=1) if first <= n <= last for one in part]
-    place = scripted_cache(tmp_path_factory.mktemp("documents"), DocumentStart(unit="page"), *found, DocumentEnd())
+    expected_pages = [(*note, *pages[0]), *pages[1:]] if pages else []
+    expected = [one for n, part in enumerate(expected_pages, start=1) if first <= n <= last for one in part]
+    place = scripted_cache(tmp_path_factory.mktemp("documents"), DocumentStart(unit="page"), *batches, DocumentEnd())
 
     async def check(documents: DocumentCache) -> None:
         document = await documents.open(ONE, pieces)
         await check_whole(document, [*note, *[one for part in pages for one in part]], len(pages), step)
         await check_pages(document, first, last, expected, step)
-        await ended(documents)
+        await finish_and_close(documents)
 
     async def check_twice() -> None:
         await check(place.open())

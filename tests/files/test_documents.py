@@ -13,7 +13,16 @@ from recto.conversation.document import Excerpt, Extent
 from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, StorageDown
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed
-from tests.files.scripted_cache import ONE, ended, page, pdf, reading, scripted_cache, settled, text_in
+from tests.files.scripted_cache import (
+    ONE,
+    finish_and_close,
+    page,
+    pdf,
+    reading,
+    scripted_cache,
+    text_in,
+    wait_until_settled,
+)
 from tests.waiting import settle
 
 
@@ -41,7 +50,7 @@ async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
     gate.set()
     assert (await waiting).text == "\n\n[page 2]\n\nlast"
     assert (await document.whole()).is_whole
-    await ended(documents)
+    await finish_and_close(documents)
 
 
 async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone(tmp_path: Path):
@@ -49,19 +58,19 @@ async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone
     place = scripted_cache(tmp_path, gate, *pdf(3))
     documents = place.open()
     asking = [asyncio.create_task(text_in(documents)) for _ in range(5)]
-    await place.script.begun.wait()
+    await place.script.started.wait()
     for task in asking[:4]:
         task.cancel()
     gate.set()
     text = await asking[4]
     assert "text of 3" in text
-    await ended(documents)
-    assert len(place.script.asked) == 1
-    assert place.script.given == [b"the bytes"]
-    assert place.script.asked[0][1].format == "pdf"
+    await finish_and_close(documents)
+    assert len(place.script.tasks) == 1
+    assert place.script.inputs == [b"the bytes"]
+    assert place.script.tasks[0][1].format == "pdf"
     again = place.open()
     assert await text_in(again) == text
-    assert len(place.script.asked) == 1
+    assert len(place.script.tasks) == 1
     await again.close()
 
 
@@ -70,9 +79,9 @@ async def test_D3_users_share_nothing_and_a_users_threads_all(tmp_path: Path):
     documents = place.open()
     for one in (ONE, replace(ONE, id="2", name="other.pdf"), replace(ONE, blob="d", owner="bob")):
         await text_in(documents, one)
-    assert [owner for owner, _ in place.script.asked] == ["ada", "bob"]
-    await ended(documents)
-    assert len({path.parent for path in place.kept()}) == 2
+    assert [owner for owner, _ in place.script.tasks] == ["ada", "bob"]
+    await finish_and_close(documents)
+    assert len({path.parent for path in place.stored_paths()}) == 2
 
 
 @pytest.mark.parametrize(
@@ -88,12 +97,12 @@ async def test_D3_other_bytes_formats_languages_or_limits_are_read_anew(
     tmp_path: Path, other: Attachment, settings: DocumentSettings
 ):
     place = scripted_cache(tmp_path, *pdf(1))
-    for one, chosen in ((ONE, place.settings), (other, settings)):
-        place.settings = chosen
+    for one, chosen_settings in ((ONE, place.settings), (other, settings)):
+        place.settings = chosen_settings
         documents = place.open()
         await text_in(documents, one)
-        await ended(documents)
-    assert len(place.script.asked) == 2
+        await finish_and_close(documents)
+    assert len(place.script.tasks) == 2
 
 
 @pytest.mark.parametrize(
@@ -108,12 +117,12 @@ async def test_D7_a_failure_is_told_to_all_who_wait_and_not_tried_again_for_a_wh
         with pytest.raises(FileRefused, match="password") as raised:
             await text_in(documents)
         assert raised.value.code == "locked"
-    assert len(place.script.asked) == 1
+    assert len(place.script.tasks) == 1
     place.now += timedelta(seconds=601)
     with pytest.raises(FileRefused, match="password"):
         await text_in(documents)
-    assert len(place.script.asked) == 2
-    await ended(documents)
+    assert len(place.script.tasks) == 2
+    await finish_and_close(documents)
     assert place.names() == []
 
 
@@ -123,9 +132,9 @@ async def test_D7_a_busy_parser_is_asked_again(tmp_path: Path):
     for _ in range(2):
         with pytest.raises(FileRefused, match="others"):
             await text_in(documents)
-        await settled()
-    assert len(place.script.asked) == 2
-    await ended(documents)
+        await wait_until_settled()
+    assert len(place.script.tasks) == 2
+    await finish_and_close(documents)
 
 
 async def test_D7_bytes_that_cannot_be_had_are_no_fault_of_the_document(tmp_path: Path):
@@ -137,9 +146,9 @@ async def test_D7_bytes_that_cannot_be_had_are_no_fault_of_the_document(tmp_path
     documents = place.open()
     with pytest.raises(StorageDown, match="no such bucket"):
         await (await documents.open(ONE, broken)).whole()
-    await settled()
+    await wait_until_settled()
     assert "text of 1" in await text_in(documents)
-    await ended(documents)
+    await finish_and_close(documents)
 
 
 async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_path: Path):
@@ -153,11 +162,11 @@ async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_p
         assert (await document.characters(0, 1000)).text == text
         assert (await document.elements(2, 9))[0].kind == "note"
         assert (await document.whole()).is_whole
-    assert len(place.script.asked) == 1
+    assert len(place.script.tasks) == 1
     place.now += timedelta(seconds=601)
     await text_in(documents)
-    assert len(place.script.asked) == 2
-    await ended(documents)
+    assert len(place.script.tasks) == 2
+    await finish_and_close(documents)
     assert place.names() == []
 
 
@@ -171,14 +180,14 @@ async def test_D7_a_reading_that_stops_or_fails_unexpectedly_keeps_nobody_waitin
     documents = scripted_cache(tmp_path, DocumentStart(), *steps).open()
     with pytest.raises(error, match=words):
         await text_in(documents)
-    await ended(documents)
+    await finish_and_close(documents)
 
 
 async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
     place = scripted_cache(tmp_path, DocumentStart(unit="page"), asyncio.Event())
     documents = place.open()
     waiting = asyncio.create_task(text_in(documents))
-    await place.script.begun.wait()
+    await place.script.started.wait()
     at_once = asyncio.create_task(text_in(documents, replace(ONE, sha256="cc" * 32)))
     await settle(1)
     await documents.close()
@@ -188,7 +197,7 @@ async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
     with pytest.raises(FileRefused, match="stopping"):
         await text_in(documents)
     assert place.names() == []
-    assert place.script.closed == len(place.script.asked)
+    assert place.script.closed == len(place.script.tasks)
 
 
 async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on(tmp_path: Path):
@@ -196,10 +205,10 @@ async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on
     documents = place.open()
     first = await reading(documents)
     await first.whole()
-    await settled()
+    await wait_until_settled()
     await text_in(documents, replace(ONE, sha256="bb" * 32))
-    await settled()
+    await wait_until_settled()
     assert await reading(documents) is not first
     assert (await first.characters(0, 3)).text == "[pa"
-    assert len(place.script.asked) == 2
-    await ended(documents)
+    assert len(place.script.tasks) == 2
+    await finish_and_close(documents)

@@ -26,17 +26,17 @@ def test_P9_keys_are_given_in_order():
     ],
 )
 def test_P9_keys_that_cannot_be_used_are_refused_without_showing_them(text: str):
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as error:
         parse_keys(text)
-    assert "RECTO_SIGNING_KEYS" in str(refused.value)
-    assert SECRET not in str(refused.value)
-    assert "short-secret" not in str(refused.value)
+    assert "RECTO_SIGNING_KEYS" in str(error.value)
+    assert SECRET not in str(error.value)
+    assert "short-secret" not in str(error.value)
 
 
 def test_P9_keys_are_made_once_for_processes_that_start_at_once_and_kept_for_their_owner_alone(tmp_path: Path):
     with ThreadPoolExecutor(8) as pool:
-        (made,) = set(pool.map(load_keys, [tmp_path] * 32))
-    assert [len(key.secret) >= 32 for key in made] == [True]
+        (keys,) = set(pool.map(load_keys, [tmp_path] * 32))
+    assert [len(key.secret) >= 32 for key in keys] == [True]
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
@@ -57,9 +57,9 @@ def test_P9_rotation_puts_a_new_key_first_keeps_the_one_before_and_drops_older_o
 @pytest.mark.parametrize("content", [b"", b"a:tooshort\n", b"\xff\xfe\x00"])
 def test_P9_a_broken_file_of_keys_is_refused_by_its_name_and_not_shown(tmp_path: Path, content: bytes):
     (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(SettingsError, match=FILE) as refused:
+    with pytest.raises(SettingsError, match=FILE) as error:
         load_keys(tmp_path)
-    assert "tooshort" not in str(refused.value)
+    assert "tooshort" not in str(error.value)
 
 
 def test_P9_keys_that_cannot_be_kept_are_refused(tmp_path: Path):

@@ -14,7 +14,7 @@ from recto.errors import SettingsError, StorageDown
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.local_storage import STAGED, STAGED_SECONDS, LocalStorage
 from tests.files.blob_names import A, B
-from tests.files.file_service import given, read
+from tests.files.file_service import byte_stream, read
 
 MEBIBYTE = 2**20
 
@@ -22,11 +22,11 @@ MEBIBYTE = 2**20
 async def test_P9_files_are_for_their_owner_alone(tmp_path: Path):
     folder = tmp_path / "data" / "files"
     folder.mkdir(mode=0o755, parents=True)
-    await open_storage(None, folder).write(A, given(b"x"))
-    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
-    assert found.pop(A) == 0o600
-    assert set(found.values()) == {0o700}
-    assert len(found) == 4
+    await open_storage(None, folder).write(A, byte_stream(b"x"))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
+    assert modes.pop(A) == 0o600
+    assert set(modes.values()) == {0o700}
+    assert len(modes) == 4
 
 
 async def test_X4_what_a_killed_process_was_writing_is_gone_at_the_next_start(tmp_path: Path):
@@ -53,7 +53,7 @@ async def test_X4_in_a_shared_folder_only_what_is_old_is_nobodys(tmp_path: Path)
 
 async def test_P9_what_others_keep_in_the_same_folder_is_not_listed(tmp_path: Path):
     storage = open_storage(None, tmp_path)
-    await storage.write(A, given(b"x"))
+    await storage.write(A, byte_stream(b"x"))
     (ours,) = tmp_path.glob("??/??/*")
     (tmp_path / "my" / "do").mkdir(parents=True)
     # A file of a name like ours in another place, and things beside ours.
@@ -73,26 +73,26 @@ class Syncs:
         self._folder = folder
         self.seen: list[tuple[str, int, bool]] = []
 
-    def __call__(self, opened: int) -> None:
-        found = os.fstat(opened)
+    def __call__(self, descriptor: int) -> None:
+        status = os.fstat(descriptor)
         has_name = any(self._folder.glob(f"??/??/{A}"))
-        self.seen.append(("file" if stat.S_ISREG(found.st_mode) else "folder", found.st_ino, has_name))
-        os.fsync(opened)
+        self.seen.append(("file" if stat.S_ISREG(status.st_mode) else "folder", status.st_ino, has_name))
+        os.fsync(descriptor)
 
 
 async def test_X4_bytes_are_on_the_disk_before_the_file_has_its_name_and_then_the_name_is(tmp_path: Path):
     syncs = Syncs(tmp_path)
-    await LocalStorage(tmp_path, sync=syncs).write(A, given(b"x", b"y"))
+    await LocalStorage(tmp_path, sync=syncs).write(A, byte_stream(b"x", b"y"))
     (path,) = tmp_path.glob("??/??/*")
     folders = [("folder", folder.stat().st_ino, False) for folder in (tmp_path, path.parent.parent)]
-    named = ("folder", path.parent.stat().st_ino, True)
-    assert syncs.seen == [("file", path.stat().st_ino, False), *folders, named]
+    expected_sync = ("folder", path.parent.stat().st_ino, True)
+    assert syncs.seen == [("file", path.stat().st_ino, False), *folders, expected_sync]
     syncs.seen.clear()
     await LocalStorage(tmp_path, sync=syncs).write_label(b"x")
     assert [kind for kind, _, _ in syncs.seen] == ["file", "folder"]
     syncs.seen.clear()
     # One that need not survive a power cut does not wait for the disk.
-    await LocalStorage(tmp_path, is_durable=False, sync=syncs).write(B, given(b"x"))
+    await LocalStorage(tmp_path, is_durable=False, sync=syncs).write(B, byte_stream(b"x"))
     assert syncs.seen == []
 
 
@@ -111,20 +111,20 @@ async def test_X4_while_a_file_is_written_nobody_sees_it_and_who_opens_the_folde
 
 async def test_P9_a_reader_that_leaves_or_is_cancelled_leaves_no_open_file(tmp_path: Path):
     storage = open_storage(None, tmp_path)
-    await storage.write(A, given(bytes(5 * MEBIBYTE)))
+    await storage.write(A, byte_stream(bytes(5 * MEBIBYTE)))
     async with aclosing(storage.read(A)) as pieces:
         await anext(pieces)
         assert len(open_files(tmp_path)) == 1
     assert open_files(tmp_path) == []
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def read_on() -> None:
         async with aclosing(storage.read(A)) as pieces:
             async for _ in pieces:
-                begun.set()
+                started.set()
 
     reading = asyncio.create_task(read_on())
-    await begun.wait()
+    await started.wait()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
@@ -134,7 +134,7 @@ async def test_P9_a_reader_that_leaves_or_is_cancelled_leaves_no_open_file(tmp_p
 async def test_X4_one_file_that_cannot_be_deleted_keeps_none_of_the_others(tmp_path: Path):
     storage = open_storage(None, tmp_path)
     for name in (A, B):
-        await storage.write(name, given(b"x"))
+        await storage.write(name, byte_stream(b"x"))
     # A folder in its place cannot be deleted like a file.
     (path,) = tmp_path.rglob(A)
     path.unlink()
@@ -173,10 +173,10 @@ async def test_C3_a_storage_that_forgets_what_was_written_is_down(tmp_path: Path
     ],
 )
 def test_C2_a_url_that_names_no_storage_is_refused_without_showing_it(tmp_path: Path, url: str):
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as error:
         open_storage(url, tmp_path)
-    assert "RECTO_STORAGE_URL" in str(refused.value)
-    assert "HUSH" not in str(refused.value)
+    assert "RECTO_STORAGE_URL" in str(error.value)
+    assert "HUSH" not in str(error.value)
 
 
 def test_C2_a_bucket_without_credentials_says_which_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -58,13 +58,13 @@ class World:
             body = b"".join([piece async for piece in got.pieces])
             return Came(url=got.url, name=got.name, mime_type=got.mime_type, body=body)
 
-    async def refused(self, url: str, outbound: Outbound | None = None) -> FileRefused:
-        with pytest.raises(FileRefused) as found:
+    async def refusal(self, url: str, outbound: Outbound | None = None) -> FileRefused:
+        with pytest.raises(FileRefused) as error:
             await self.get(url, outbound)
-        return found.value
+        return error.value
 
     async def code(self, url: str, outbound: Outbound | None = None) -> str:
-        return (await self.refused(url, outbound)).code
+        return (await self.refusal(url, outbound)).code
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ async def test_D7_an_address_that_is_not_public_is_never_connected_to_and_all_ar
     texts = set[str]()
     for host in [*names, *addresses]:
         for port in (world.inside.port, world.web.port):
-            error = await world.refused(f"http://{host}:{port}/")
+            error = await world.refusal(f"http://{host}:{port}/")
             assert error.code == "private_address"
             texts.add(str(error).replace(host.strip("[]"), "HOST"))
     assert len(texts) == 1
@@ -171,27 +171,27 @@ async def test_D7_a_server_does_not_ask_itself_not_by_a_redirect_either(world: W
     world.web.answers["/away"] = leading(world.url("/own", "127.0.0.1"))
     own = f"http://127.0.0.1:{world.web.port}/base"
     for url in (world.url("/own", "127.0.0.1"), world.url("/away")):
-        with pytest.raises(FileRefused) as refused:
+        with pytest.raises(FileRefused) as error:
             async with world.outbound().fetch(url, hosts=world.hosts, own=own):
                 pass
-        assert refused.value.code == "host_not_allowed"
+        assert error.value.code == "host_not_allowed"
     assert world.web.paths == ["/away"]
 
 
 async def test_D7_hosts_that_are_not_named_are_not_even_looked_up(world: World):
     resolver = TableResolver(NAMES)
-    with pytest.raises(FileRefused, match=r"no files are taken from files\.example") as refused:
+    with pytest.raises(FileRefused, match=r"no files are taken from files\.example") as error:
         async with world.outbound(resolver=resolver).fetch(world.url(), hosts=(f"other.example:{world.web.port}",)):
             pass
-    assert (refused.value.code, resolver.lookups) == ("host_not_allowed", [])
+    assert (error.value.code, resolver.lookups) == ("host_not_allowed", [])
 
 
 # What does not come as it should
 
 
 async def test_D7_what_cannot_be_reached_says_so(world: World):
-    async with Web() as gone:
-        port = gone.port
+    async with Web() as deleted:
+        port = deleted.port
     world.hosts = (*world.hosts, f"*:{port}")
     assert await world.code(f"http://files.example:{port}/") == "unreachable"
     assert await world.code(world.url(host="unknown.example")) == "unreachable"
@@ -204,7 +204,7 @@ async def test_D7_what_cannot_be_reached_says_so(world: World):
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "206 Partial Content", "204 No Content"])
 async def test_D7_an_answer_that_is_no_file_says_its_status(world: World, status: str):
     world.web.answers["/no"] = http(b"no", status=status) if status[:3] != "204" else http(status=status)
-    error = await world.refused(world.url("/no"))
+    error = await world.refusal(world.url("/no"))
     assert (error.code, status[:3] in str(error)) == ("bad_status", True)
 
 
@@ -226,7 +226,7 @@ async def test_D7_an_endless_body_is_read_up_to_the_limit(world: World):
 
 async def test_D7_what_comes_compressed_is_refused_so_no_bomb_is_opened(world: World):
     world.web.answers["/bomb"] = http(gzip.compress(bytes(9_000_000)), "Content-Encoding: gzip")
-    error = await world.refused(world.url("/bomb"))
+    error = await world.refusal(world.url("/bomb"))
     assert (error.code, "gzip" in str(error)) == ("compressed", True)
     world.web.answers["/plain"] = http(b"hello", "Content-Encoding: Identity")
     assert (await world.get(world.url("/plain"))).body == b"hello"
@@ -272,12 +272,12 @@ async def test_D7_whoever_sends_bit_by_bit_has_no_more_time(
 
 async def test_D7_so_many_are_fetched_at_once_and_more_are_told_to_wait(world: World):
     outbound = world.outbound(OutboundSettings(at_once=3, of_user=2))
-    async with AsyncExitStack() as held:
+    async with AsyncExitStack() as stack:
         for owner in ("ann", "ann", "bob"):
-            await held.enter_async_context(outbound.fetch(world.url(), hosts=world.hosts, owner=owner))
+            await stack.enter_async_context(outbound.fetch(world.url(), hosts=world.hosts, owner=owner))
         for owner, most in (("ann", "than 2 of one user"), ("eve", "than 3 are")):
             with pytest.raises(LimitReached, match=most):
-                await held.enter_async_context(outbound.fetch(world.url(), hosts=world.hosts, owner=owner))
+                await stack.enter_async_context(outbound.fetch(world.url(), hosts=world.hosts, owner=owner))
     assert (await world.get(world.url(), outbound)).body == b"hello"
 
 
@@ -293,12 +293,12 @@ async def test_D7_a_fetch_that_fails_or_is_left_early_makes_room(world: World):
 async def test_D7_a_dns_that_hangs_for_one_user_leaves_the_others_their_threads(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    answered, look = Event(), socket.getaddrinfo
+    answer_event, look = Event(), socket.getaddrinfo
 
     def hanging(host: str, port: int, **option: int) -> object:
         if host == "localhost":
             return look(host, port, **option)
-        answered.wait()
+        answer_event.wait()
         raise socket.gaierror(f"no such name: {host}")
 
     monkeypatch.setattr(socket, "getaddrinfo", hanging)
@@ -312,7 +312,7 @@ async def test_D7_a_dns_that_hangs_for_one_user_leaves_the_others_their_threads(
         async with outbound.fetch(world.url(host="localhost"), hosts=world.hosts, owner="bob") as got:
             assert [piece async for piece in got.pieces] == [b"hello"]
     finally:
-        answered.set()
+        answer_event.set()
     while not await has_room(world, outbound):
         await settle(1)
 

@@ -15,7 +15,7 @@ from recto.files.storage.local_storage import LocalStorage, copy_files
 from recto.files.storage.owner import ANOTHERS, NOTE, SHARED, adopt, check_owner, claim_storage, owner_of
 from recto.ids import new_id
 from tests.files.blob_names import A, B
-from tests.files.file_service import given
+from tests.files.file_service import byte_stream
 
 
 class Database:
@@ -69,7 +69,7 @@ async def label_of(storage: LabelledStorage) -> object:
     return load_object(await storage.read_label() or b"")
 
 
-async def refused(storage: LabelledStorage, database: Database, owner: str) -> str:
+async def refusal(storage: LabelledStorage, database: Database, owner: str) -> str:
     """What a server is told that may not start. Nothing changed."""
     before = await storage.read_label(), dict(database.values)
     with pytest.raises(SettingsError) as error:
@@ -88,18 +88,18 @@ async def test_P9_of_two_data_folders_on_one_storage_the_first_keeps_it_and_the_
     assert isinstance(label, dict)
     assert (label["owner"], load_object(database.values[NOTE])) == ("one", label)
     # Nothing is in it yet: what the first stores later would be deleted by the second all the same.
-    said = await refused(storage, Database(), "two")
-    assert "recto storage adopt --data DIR" in said
-    assert "\n" not in said
-    await storage.write(A, given(b"x"))
-    assert ANOTHERS in await refused(storage, Database(), "two")
+    text = await refusal(storage, Database(), "two")
+    assert "recto storage adopt --data DIR" in text
+    assert "\n" not in text
+    await storage.write(A, byte_stream(b"x"))
+    assert ANOTHERS in await refusal(storage, Database(), "two")
 
 
 async def test_P9_a_restored_copy_of_the_database_is_refused_on_the_storage_of_its_original(storage: LabelledStorage):
     live = Database(A)
     await start(storage, live, "live")
-    await storage.write(A, given(b"x"))
-    assert ANOTHERS in await refused(storage, live.copy(), "restored")
+    await storage.write(A, byte_stream(b"x"))
+    assert ANOTHERS in await refusal(storage, live.copy(), "restored")
     with pytest.raises(SettingsError):
         await check_owner(storage, live.copy(), "restored")
     await check_owner(storage, live, "live")
@@ -109,7 +109,7 @@ async def test_P9_a_restored_copy_of_the_database_is_refused_on_the_storage_of_i
 async def test_P9_a_restored_copy_with_its_files_gets_a_pair_of_its_own(tmp_path: Path):
     live, files = Database(A), open_storage(None, tmp_path / "live")
     await start(files, live, "live")
-    await files.write(A, given(b"x"))
+    await files.write(A, byte_stream(b"x"))
     assert copy_files(tmp_path / "live", tmp_path / "copy", lambda _: None) == 1
     assert not (tmp_path / "copy" / LABEL).exists()
     restored, copied = live.copy(), open_storage(None, tmp_path / "copy")
@@ -120,11 +120,11 @@ async def test_P9_a_restored_copy_with_its_files_gets_a_pair_of_its_own(tmp_path
 async def test_P9_a_storage_with_files_from_before_there_were_labels_is_this_databases_if_it_knows_one(
     storage: LabelledStorage,
 ):
-    await storage.write(A, given(b"x"))
-    await storage.write(B, given(b"no row"))
-    assert ANOTHERS in await refused(storage, Database(), "stranger")
+    await storage.write(A, byte_stream(b"x"))
+    await storage.write(B, byte_stream(b"no row"))
+    assert ANOTHERS in await refusal(storage, Database(), "stranger")
     await start(storage, Database(A), "one")
-    assert ANOTHERS in await refused(storage, Database(B), "two")
+    assert ANOTHERS in await refusal(storage, Database(B), "two")
 
 
 async def test_X4_whoever_is_killed_between_note_and_label_starts_again(storage: LabelledStorage, tmp_path: Path):
@@ -135,30 +135,30 @@ async def test_X4_whoever_is_killed_between_note_and_label_starts_again(storage:
     database = Database()
     with pytest.raises(KeyboardInterrupt):
         await start(Killed(tmp_path / "files"), database, "one")
-    noted = dict(database.values)
-    assert noted
+    notes = dict(database.values)
+    assert notes
     assert await storage.read_label() is None
     await start(storage, database, "one")
-    assert database.values == noted
-    assert await label_of(storage) == load_object(noted[NOTE])
+    assert database.values == notes
+    assert await label_of(storage) == load_object(notes[NOTE])
 
 
-@pytest.mark.parametrize("stored", [(), (A,)])
+@pytest.mark.parametrize("names", [(), (A,)])
 async def test_X4_a_database_older_than_its_label_goes_on_unless_it_knows_none_of_the_files(
-    storage: LabelledStorage, stored: Sequence[str]
+    storage: LabelledStorage, names: Sequence[str]
 ):
     await start(storage, Database(), "one")
-    for name in stored:
-        await storage.write(name, given(b"x"))
-    older = Database(*stored)
+    for name in names:
+        await storage.write(name, byte_stream(b"x"))
+    older = Database(*names)
     await start(storage, older, "one")
     assert load_object(older.values[NOTE]) == await label_of(storage)
-    if stored:
-        assert ANOTHERS in await refused(storage, Database(), "one")
+    if names:
+        assert ANOTHERS in await refusal(storage, Database(), "one")
 
 
 async def test_C3_what_a_killed_server_left_of_a_probe_is_nobodys_file(storage: LabelledStorage):
-    await storage.write(f"{PROBE}{A}", given(b"recto"))
+    await storage.write(f"{PROBE}{A}", byte_stream(b"recto"))
     await start(storage, Database(), "one")
     assert await storage.read_label() is not None
 
@@ -186,14 +186,14 @@ async def test_P9_servers_of_one_database_share_a_storage_and_those_of_another_a
     for _ in range(3):
         await start(storage, database, SHARED)
     assert await label_of(storage) == load_object(database.values[NOTE])
-    assert ANOTHERS in await refused(storage, Database(is_shared=True), SHARED)
+    assert ANOTHERS in await refusal(storage, Database(is_shared=True), SHARED)
 
 
 async def test_P9_two_servers_of_one_database_with_folders_of_their_own_the_second_is_refused(tmp_path: Path):
     database = Database(is_shared=True)
     await start(open_storage(None, tmp_path / "one"), database, "one")
-    said = await refused(open_storage(None, tmp_path / "two"), database, "two")
-    assert "Copy them to one storage for all servers" in said
+    text = await refusal(open_storage(None, tmp_path / "two"), database, "two")
+    assert "Copy them to one storage for all servers" in text
 
 
 async def test_P9_of_two_that_start_at_once_on_one_storage_both_write_the_same_label(storage: LabelledStorage):
@@ -202,10 +202,10 @@ async def test_P9_of_two_that_start_at_once_on_one_storage_both_write_the_same_l
 
     class Slow(Database):
         async def find(self, name: str) -> str | None:
-            found = await super().find(name)
+            value = await super().find(name)
             # The other server is here just after we looked.
             await database.add(NOTE, others)
-            return found
+            return value
 
         async def add(self, name: str, value: str) -> str:
             return await database.add(name, value)
@@ -220,11 +220,11 @@ async def test_P9_of_two_that_start_at_once_on_one_storage_both_write_the_same_l
 async def test_P9_who_adopts_a_storage_starts_and_whose_it_was_does_not(storage: LabelledStorage):
     old, new = Database(A), Database()
     await start(storage, old, "old")
-    await storage.write(A, given(b"x"))
-    assert ANOTHERS in await refused(storage, new, "new")
+    await storage.write(A, byte_stream(b"x"))
+    assert ANOTHERS in await refusal(storage, new, "new")
     await adopt(storage, new, "new", new_id)
     await start(storage, new, "new")
-    assert ANOTHERS in await refused(storage, old, "old")
+    assert ANOTHERS in await refusal(storage, old, "old")
     # So is one with a label that nobody can read.
     await storage.write_label(b"\xff not ours")
-    assert ANOTHERS in await refused(storage, old.copy(), "new")
+    assert ANOTHERS in await refusal(storage, old.copy(), "new")

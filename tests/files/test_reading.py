@@ -55,7 +55,7 @@ async def test_D6_what_is_no_document_is_refused_before_anything_is_started(tmp_
     with pytest.raises(FileRefused) as raised:
         await read_with(script, Reading(source=tmp_path / name))
     assert raised.value.code == code
-    assert not script.asked
+    assert not script.tasks
 
 
 async def test_D7_a_file_that_breaks_off_while_it_is_read_is_told():

@@ -18,7 +18,7 @@ from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.presign import S3Credentials, presign
 from recto.testing.process import free_port
 from tests.files.blob_names import NONE, A, B, C, blob_name
-from tests.files.file_service import given, read
+from tests.files.file_service import byte_stream, read
 from tests.support.s3 import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
 
 MEBIBYTE = 2**20
@@ -45,7 +45,7 @@ def bucket_storage(server: S3Server) -> LabelledStorage:
 @pytest.mark.parametrize("sizes", [(), (0,), (10, 0, 5), (LARGE,), (70_000,) * 100])
 async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequence[int]):
     body = [bytes([place % 251]) * size for place, size in enumerate(sizes)]
-    await storage.write(A, given(*body))
+    await storage.write(A, byte_stream(*body))
     assert await read(storage.read(A)) == b"".join(body)
     (listed,) = [blob async for some in storage.list_all() for blob in some]
     assert (listed.name, listed.size) == (A, sum(sizes))
@@ -54,7 +54,7 @@ async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequen
 
 async def test_P9_a_range_is_read_without_the_rest(storage: Storage):
     body = bytes(range(256)) * (LARGE // 256) + b"end"
-    await storage.write(A, given(body))
+    await storage.write(A, byte_stream(body))
     inner = [(0, 1), (5, 10), (LARGE - 1, LARGE), (MEBIBYTE - 1, 9 * MEBIBYTE), (3, None), (7, 7)]
     for start, end in [*inner, (0, LARGE + 99), (LARGE, None)]:
         assert await read(storage.read(A, start, end)) == body[start:end]
@@ -69,7 +69,7 @@ async def test_P9_a_name_that_is_not_ours_is_refused_everywhere(storage: Storage
     others = ["", "../a", "a/b", A.upper(), f"{A}.part", f"{A}\n", f"other-{A}", "customer-list", LABEL]
     for name in [*others, str(uuid.UUID(int=0))]:
         with pytest.raises(NotFound):
-            await storage.write(name, given(b"x"))
+            await storage.write(name, byte_stream(b"x"))
         with pytest.raises(NotFound):
             await read(storage.read(name))
         with pytest.raises(NotFound):
@@ -79,7 +79,7 @@ async def test_P9_a_name_that_is_not_ours_is_refused_everywhere(storage: Storage
 
 async def test_P9_deleting_deletes_what_is_there_of_many(storage: Storage):
     for name in (A, B, C):
-        await storage.write(name, given(b"x"))
+        await storage.write(name, byte_stream(b"x"))
     await storage.delete([A, NONE, C, *(blob_name(place + 1000) for place in range(1200))])
     await storage.delete([])
     assert await names(storage) == {B: 1}
@@ -120,7 +120,7 @@ async def test_P9_a_label_is_read_as_it_was_last_written_and_is_no_file(storage:
     for label in (b"one", b"another"):
         await storage.write_label(label)
         assert await storage.read_label() == label
-    await storage.write(A, given(b"x"))
+    await storage.write(A, byte_stream(b"x"))
     await storage.remove_leftovers()
     assert await names(storage) == {A: 1}
 
@@ -135,7 +135,7 @@ async def test_C3_a_storage_in_order_passes_its_probe_and_keeps_nothing_of_it(st
 
 @pytest.mark.full
 async def test_P9_a_link_works_for_anybody_until_it_is_changed(bucket: Storage):
-    await bucket.write(A, given(b"hello"))
+    await bucket.write(A, byte_stream(b"hello"))
     served = ServedAs(mime_type="text/csv", disposition="attachment; filename*=UTF-8''%E6%8A%A5.csv")
     url = await bucket.link(A, 60, served)
     assert url is not None
@@ -152,18 +152,18 @@ async def test_P9_a_link_works_for_anybody_until_it_is_changed(bucket: Storage):
 @pytest.mark.full
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_P9_an_upload_broken_off_leaves_no_parts_in_the_bucket(object_server: S3Server, is_cancelled: bool):
-    storage, reached = bucket_storage(object_server), asyncio.Event()
+    storage, reached_event = bucket_storage(object_server), asyncio.Event()
 
     async def broken() -> AsyncGenerator[bytes]:
         for _ in range(12):
             yield bytes(MEBIBYTE)
-        reached.set()
+        reached_event.set()
         while is_cancelled:
             await asyncio.Event().wait()
         raise ConnectionResetError
 
     writing = asyncio.create_task(storage.write(A, broken()))
-    await reached.wait()
+    await reached_event.wait()
     if is_cancelled:
         writing.cancel()
     with pytest.raises((ConnectionResetError, asyncio.CancelledError)):
@@ -184,7 +184,7 @@ async def test_C3_a_bucket_that_refuses_our_credentials_is_down_and_says_so(obje
         await storage.probe()
     assert "not-the-secret" not in str(down.value)
     with pytest.raises(StorageDown):
-        await storage.write(A, given(bytes(LARGE)))
+        await storage.write(A, byte_stream(bytes(LARGE)))
     with pytest.raises(StorageDown):
         await names(storage)
 
@@ -204,7 +204,7 @@ async def test_P9_what_others_keep_in_the_same_bucket_is_not_listed(object_serve
     for name in ("customer-list", ".DS_Store", f"{A}.part", f"inner/{A}", str(uuid.UUID(int=0))):
         others.put(f"{prefix}/{name}", b"not ours")
     assert [some async for some in storage.list_all()] == []
-    await storage.write(A, given(b"x"))
+    await storage.write(A, byte_stream(b"x"))
     assert await names(storage) == {A: 1}
 
 

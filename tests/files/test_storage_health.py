@@ -55,8 +55,8 @@ async def test_C3_many_who_want_to_know_at_once_ask_once_and_hear_the_same():
     asking = [asyncio.create_task(health.check()) for _ in range(20)]
     await settle()
     storage.answers.set()
-    heard = await asyncio.gather(*asking, return_exceptions=True)
-    assert [type(one) for one in heard] == [StorageDown] * 20
+    results = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(one) for one in results] == [StorageDown] * 20
     assert storage.asked == 1
 
 

@@ -90,18 +90,18 @@ def test_P9_bytes_and_name_together_say_what_a_file_is(head: bytes, name: str, k
 
 @pytest.mark.parametrize(("head", "name"), LIES)
 def test_P9_bytes_that_are_not_what_the_name_says_are_refused(head: bytes, name: str):
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefused) as error:
         detect_type(head, name, None)
-    assert refused.value.code == "mismatch"
-    assert f".{name.rpartition('.')[2]}" in str(refused.value)
+    assert error.value.code == "mismatch"
+    assert f".{name.rpartition('.')[2]}" in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.exe", "a.png", "a"])
 @pytest.mark.parametrize("head", PROGRAMS)
 def test_P9_a_program_is_refused_under_any_name(head: bytes, name: str):
-    with pytest.raises(FileRefused, match="program") as refused:
+    with pytest.raises(FileRefused, match="program") as error:
         detect_type(head, name, "text/plain")
-    assert refused.value.code == "mismatch"
+    assert error.value.code == "mismatch"
 
 
 @pytest.mark.parametrize("encoding", list(heads.TEXTS))
@@ -133,14 +133,14 @@ ENDINGS = {ending: row.kind for row in FORMATS for ending in (row.ending, *row.e
     st.text(max_size=20) | st.sampled_from(list(ENDINGS)),
     st.none() | st.text(max_size=20) | st.sampled_from([row.mime_type for row in FORMATS]),
 )
-def test_P9_any_beginning_under_any_name_is_typed_or_refused(head: bytes, size: int, ending: str, declared: str):
+def test_P9_any_beginning_under_any_name_is_typed_or_refused(head: bytes, size: int, ending: str, declared_type: str):
     try:
-        found = detect_type(head[:size], f"a.{ending}", declared)
+        file_type = detect_type(head[:size], f"a.{ending}", declared_type)
     except FileRefused as refused:
         assert refused.code == "mismatch"
     else:
-        assert "/" in found.mime_type
-        assert found.kind == ENDINGS.get(ending, found.kind)
+        assert "/" in file_type.mime_type
+        assert file_type.kind == ENDINGS.get(ending, file_type.kind)
 
 
 def test_P9_every_format_has_a_type_of_its_own_that_fits_its_kind():
@@ -167,5 +167,5 @@ def test_P9_a_type_has_a_usual_ending(mime: str | None, ending: str):
 
 def test_D6_the_page_on_reading_names_every_format_that_is_more_than_text():
     table = read("docs/reading.md").partition("## Formats")[2].partition("## ")[0]
-    named = set(re.findall(r"[a-z]+", table))
-    assert [row.ending for row in FORMATS if row.parser and row.ending not in named] == []
+    names = set(re.findall(r"[a-z]+", table))
+    assert [row.ending for row in FORMATS if row.parser and row.ending not in names] == []

@@ -55,13 +55,14 @@ class Attachments:
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
-        self._forgotten = on_delete
+        self._on_delete = on_delete
         self._health = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
         """Store a file. Raise FileRefused as soon as it breaks a rule; then nothing of it stays."""
         request = replace(upload, name=safe_name(upload.name))
-        incoming = _Incoming(aiter(pieces), self._size_limit(upload.allowed), upload.room, self._clock)
+        limits = [limit for limit in (self._settings.upload_bytes, upload.allowed.max_bytes) if limit]
+        incoming = _Incoming(aiter(pieces), min(limits, default=None), upload.room, self._clock)
         head = await incoming.head()
         if not head:
             raise FileRefused("it is empty; send a file with something in it", code="empty")
@@ -110,15 +111,18 @@ class Attachments:
 
     async def clean(self) -> int:
         """Delete old uploads that no thread uses, then bytes without a row. Return the number of both."""
-        return await self._clean_unused() + await self._sweep()
+        before, total = self._clock() - ORPHAN_AGE, 0
+        async with aclosing(self._storage.list_all()) as listing:
+            async for batch in listing:
+                old = [blob.name for blob in batch if blob.modified < before]
+                existing = await self._rows.find_blobs(old) if old else frozenset[str]()
+                orphans = [name for name in old if name not in existing]
+                total += await self.delete_blobs(orphans)
+        return await self._clean_unused() + total
 
     async def probe(self) -> None:
         """Check that files can be written and read, at most every few seconds. Raise StorageDown."""
         await self._health.check()
-
-    def _size_limit(self, allowed: FileInput) -> int | None:
-        limits = [limit for limit in (self._settings.upload_bytes, allowed.max_bytes) if limit]
-        return min(limits, default=None)
 
     async def _store(self, upload: Upload, type: FileType, incoming: _Incoming, blob: str) -> Attachment:
         if upload.once and (same := await self._rows.find_same(upload.owner, incoming.sha256, upload.name)):
@@ -136,12 +140,12 @@ class Attachments:
             is_new=True,
         )
         try:
-            stored = await self._rows.add(attachment, self._settings.user_bytes, self._settings.user_files)
+            row = await self._rows.add(attachment, self._settings.user_bytes, self._settings.user_files)
         except FileRefused:
             await self.delete_blobs([blob])
             raise
         # After any other error the row may exist. The bytes stay, and a sweep deletes them if they have no row.
-        return stored if stored.blob == blob else await self._reuse(stored, blob)
+        return row if row.blob == blob else await self._reuse(row, blob)
 
     async def _reuse(self, attachment: Attachment, blob: str) -> Attachment:
         """Delete the new bytes of a file that was uploaded before, unless the old ones are lost."""
@@ -179,9 +183,9 @@ class Attachments:
 
     async def delete_blobs(self, blobs: Sequence[str]) -> int:
         """Delete blobs without rows and return their number. A later sweep deletes those that cannot be deleted now."""
-        if blobs and self._forgotten:
+        if blobs and self._on_delete:
             # Cached texts go first: no one could find them afterwards.
-            await self._forgotten(blobs)
+            await self._on_delete(blobs)
         try:
             if blobs:
                 await self._storage.delete(blobs)
@@ -202,16 +206,6 @@ class Attachments:
             if count < UNUSED_AT_ONCE:
                 return total
 
-    async def _sweep(self) -> int:
-        before, total = self._clock() - ORPHAN_AGE, 0
-        async with aclosing(self._storage.list_all()) as listing:
-            async for batch in listing:
-                old = [blob.name for blob in batch if blob.modified < before]
-                existing = await self._rows.find_blobs(old) if old else frozenset[str]()
-                orphans = [name for name in old if name not in existing]
-                total += await self.delete_blobs(orphans)
-        return total
-
 
 class _Incoming:
     """The bytes of an upload: first its head for the type, then all of them, counted and hashed."""
@@ -223,7 +217,7 @@ class _Incoming:
         self._most = most
         self._room = room
         self._clock = clock
-        self._begun = clock()
+        self._start = clock()
         self._ready = list[bytes]()
         self._waiting = 0
         self._hash = hashlib.sha256()
@@ -265,17 +259,14 @@ class _Incoming:
             self._ready.append(piece)
             self._waiting += len(piece)
             self.size += len(piece)
-            self._refuse_too_much()
+            if self._most is not None and self.size > self._most:
+                raise FileRefused(f"it has more than {self._most:,} bytes, which is the most taken", code="too_large")
+            if self._room is not None and self.size > self._room:
+                raise FileRefused(NO_ROOM.format(room=self._room), code="quota")
+            if self._clock() - self._start > LONGEST_UPLOAD:
+                minutes = LONGEST_UPLOAD // timedelta(minutes=1)
+                raise FileRefused(f"it took longer than {minutes} minutes; send it again, faster", code="too_slow")
         return self._waiting
-
-    def _refuse_too_much(self) -> None:
-        if self._most is not None and self.size > self._most:
-            raise FileRefused(f"it has more than {self._most:,} bytes, which is the most taken", code="too_large")
-        if self._room is not None and self.size > self._room:
-            raise FileRefused(NO_ROOM.format(room=self._room), code="quota")
-        if self._clock() - self._begun > LONGEST_UPLOAD:
-            minutes = LONGEST_UPLOAD // timedelta(minutes=1)
-            raise FileRefused(f"it took longer than {minutes} minutes; send it again, faster", code="too_slow")
 
 
 def _decoded(text: str) -> bytes:

@@ -114,19 +114,25 @@ def _has_controls(beginning: str) -> bool:
     return len(CONTROLS.findall(beginning)) > DAMAGED_SHARE * len(beginning)
 
 
-def _candidates(data: bytes, declared: str) -> Iterator[str]:
+def _candidates(data: bytes, label: str) -> Iterator[str]:
     """Yield possible texts, likeliest first."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             yield from _decode_with_damage(data[len(mark) :], encoding)
     if b"\0" in data:
-        yield from _decode_utf16(data)
-    yield from _decode_seven_bit(data, declared)
+        # Decode UTF-16 without a mark. In the wrong byte order, blanks and line ends become rare characters.
+        ways = [_decode_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
+        best = max((text for text in ways if text), key=_likeness, default="")
+        beginning = best[:SAMPLE_BYTES]
+        readable = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
+        if best and readable >= LETTERS_SHARE * len(beginning):
+            yield best
+    yield from _decode_seven_bit(data, label)
     if (text := _decode_strict(data, "utf-8")) is not None:
         yield text
         return
-    if declared and b"\0" not in data:
-        yield from _decode_with_damage(data, declared)
+    if label and b"\0" not in data:
+        yield from _decode_with_damage(data, label)
     if _is_damaged_utf8(data):
         yield data.decode("utf-8", "replace")
     if b"\0" not in data:
@@ -149,20 +155,10 @@ def _decode_with_damage(data: bytes, encoding: str) -> Iterator[str]:
         yield text
 
 
-def _decode_utf16(data: bytes) -> Iterator[str]:
-    """Decode UTF-16 without a mark. In the wrong byte order, blanks and line ends become rare characters."""
-    ways = [_decode_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
-    best = max((text for text in ways if text), key=_likeness, default="")
-    beginning = best[:SAMPLE_BYTES]
-    readable = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
-    if best and readable >= LETTERS_SHARE * len(beginning):
-        yield best
-
-
-def _decode_seven_bit(data: bytes, declared: str) -> Iterator[str]:
+def _decode_seven_bit(data: bytes, label: str) -> Iterator[str]:
     """Decode text of an encoding that uses only ASCII bytes."""
     escape = next((encoding for mark, encoding in ESCAPES if mark in data), "")
-    encoding = declared if declared.startswith(SEVEN_BIT) else escape
+    encoding = label if label.startswith(SEVEN_BIT) else escape
     if encoding and data.isascii() and (text := _decode_strict(data, encoding)) is not None:
         yield text
 
@@ -172,20 +168,18 @@ def decode_chinese_utf16(data: bytes) -> Iterator[str]:
     for encoding in ("utf-16-le", "utf-16-be"):
         text = _decode_strict(data, encoding) or ""
         beginning = text[:SAMPLE_BYTES]
-        if len(beginning) >= FEW_WIDE and _everyday_count(beginning) >= EVERYDAY_SHARE * len(beginning):
+        if len(beginning) >= FEW_WIDE and max(
+            len(GB_EVERYDAY.findall(beginning.encode("gb2312", "ignore"))),
+            len(BIG5_EVERYDAY.findall(beginning.encode("big5", "ignore"))),
+        ) >= EVERYDAY_SHARE * len(beginning):
             yield text
-
-
-def _everyday_count(text: str) -> int:
-    return max(
-        len(GB_EVERYDAY.findall(text.encode("gb2312", "ignore"))),
-        len(BIG5_EVERYDAY.findall(text.encode("big5", "ignore"))),
-    )
 
 
 def _decode_mixed(data: bytes) -> Iterator[str]:
     """Decode lines of UTF-8 mixed with lines of an older encoding, as several programs write them to one file."""
-    if _utf8_share(_sample(data)) < UTF8_SHARE:
+    sample = _sample(data)
+    valid = b"".join(line for line in sample.splitlines() if _decode_strict(line, "utf-8") is not None)
+    if (len(NOT_ASCII.findall(valid)) / max(1, len(NOT_ASCII.findall(sample)))) < UTF8_SHARE:
         return
     lines = data.splitlines(keepends=True)
     texts = [_decode_strict(line, "utf-8") for line in lines]
@@ -194,12 +188,6 @@ def _decode_mixed(data: bytes) -> Iterator[str]:
     if encoding and next(_decode_with_damage(others, encoding), None) is not None:
         both = zip(lines, texts, strict=True)
         yield "".join([decode_damaged(line, encoding) if text is None else text for line, text in both])
-
-
-def _utf8_share(sample: bytes) -> float:
-    """Return the share of non-ASCII bytes that are in lines of UTF-8."""
-    valid = b"".join(line for line in sample.splitlines() if _decode_strict(line, "utf-8") is not None)
-    return len(NOT_ASCII.findall(valid)) / max(1, len(NOT_ASCII.findall(sample)))
 
 
 def _likeness(text: str) -> int:

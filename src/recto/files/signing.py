@@ -121,7 +121,14 @@ def load_keys(folder: Path) -> tuple[SigningKey, ...]:
     file = folder / FILE
     try:
         if not file.exists():
-            _make_keys(file)
+            draft = _draft(file, (_new_key(),))
+            try:
+                # Unlike a rename, a link never replaces a file that another process made meanwhile.
+                os.link(draft, file)
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
         return _read_keys(file)
     except OSError as error:
         raise _unusable(file, error) from error
@@ -164,17 +171,6 @@ def _read_keys(file: Path) -> tuple[SigningKey, ...]:
     except (SettingsError, UnicodeDecodeError):
         allowed = "it holds no keys: a line of id:secret for each. Delete it, and a new key is made"
         raise SettingsError(name="data", value=str(file), allowed=allowed) from None
-
-
-def _make_keys(file: Path) -> None:
-    draft = _draft(file, (_new_key(),))
-    try:
-        # Unlike a rename, a link never replaces a file that another process made meanwhile.
-        os.link(draft, file)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
 
 
 def _draft(file: Path, keys: tuple[SigningKey, ...]) -> Path:

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-OPENED = {"frame": "opened", "unit": None, "page_count": None}
-ENDED = {"frame": "ended"}
+START_FRAME = {"frame": "opened", "unit": None, "page_count": None}
+END_FRAME = {"frame": "ended"}
 
 
-def found(text: str) -> dict[str, object]:
+def elements_frame(text: str) -> dict[str, object]:
     return {"frame": "found", "elements": [{"kind": "text", "text": text}], "pages": 0}
 
 
@@ -40,7 +40,7 @@ def take() -> str:
     return order["task"]["name"]
 
 
-def hang(_held: bytes = b"") -> None:
+def hang(_data: bytes = b"") -> None:
     """For as long as the test lives: its end of the wire is closed then."""
     while sys.stdin.buffer.read(1):
         pass
@@ -50,9 +50,9 @@ def be(way: str) -> None:
     """One document, and what goes wrong with it. The name of the document says that, where the way is `named`."""
     match way:
         case "good":
-            say(OPENED, found(f"{os.getpid()}"), ENDED)
+            say(START_FRAME, elements_frame(f"{os.getpid()}"), END_FRAME)
         case "leaves":
-            say(OPENED, found(f"{os.getpid()}"), ENDED)
+            say(START_FRAME, elements_frame(f"{os.getpid()}"), END_FRAME)
             sys.exit(0)
         case "garbage":
             raw(b"warning: something was printed\n")
@@ -64,7 +64,7 @@ def be(way: str) -> None:
             raw(b"\0\0\0\x09half")
             sys.exit(0)
         case "wrong_order":
-            say(found("early"))
+            say(elements_frame("early"))
         case "dies":
             os.abort()
         case "out_of_memory":
@@ -80,39 +80,39 @@ def be_worse(way: str) -> None:
     """What takes memory, time, or other processes."""
     match way:
         case "endless":
-            say(OPENED)
+            say(START_FRAME)
             while True:
                 say({"frame": "found", "elements": [], "pages": 0, "filler": "x" * 200_000})
         case "long_text":
-            say(OPENED)
+            say(START_FRAME)
             while True:
-                say(found("x" * 100_000))
+                say(elements_frame("x" * 100_000))
         case "bit_by_bit":
-            say(OPENED)
+            say(START_FRAME)
             while True:
-                say(found("more"))
+                say(elements_frame("more"))
         case "hangs":
-            say(OPENED, found("begun"))
+            say(START_FRAME, elements_frame("begun"))
             hang()
         case "starts_others":
             other = subprocess.Popen(["sleep", "600"])
-            say(OPENED, found(str(other.pid)))
+            say(START_FRAME, elements_frame(str(other.pid)))
             hang()
         case "starts_others_and_dies":
             other = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
-            say(OPENED, found(str(other.pid)))
+            say(START_FRAME, elements_frame(str(other.pid)))
             os.abort()
         case "swells":
             hang(b"x" * (int(sys.argv[2]) << 20))
         case "chatty":
             os.write(2, b"x" * 1_000_000)
-            say(OPENED, found("done"), ENDED)
+            say(START_FRAME, elements_frame("done"), END_FRAME)
         case "counts":
-            say(OPENED)
+            say(START_FRAME)
             for number in range(400):
                 Path(sys.argv[2]).write_text(str(number))
-                say(found("x" * 10_000))
-            say(ENDED)
+                say(elements_frame("x" * 10_000))
+            say(END_FRAME)
         case _:
             sys.exit(f"no such way: {way}")
 

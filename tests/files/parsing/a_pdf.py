@@ -5,9 +5,9 @@ from collections.abc import Sequence
 FONTS = "/Resources<</Font<</F 5 0 R>>/XObject<</I 6 0 R>>>>"
 
 
-def made(*objects: str) -> bytes:
-    numbered = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
-    return f"%PDF-1.7\n{numbered}trailer\n<</Root 1 0 R>>\n".encode("latin-1")
+def pdf_of(*objects: str) -> bytes:
+    objects_text = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, 1))
+    return f"%PDF-1.7\n{objects_text}trailer\n<</Root 1 0 R>>\n".encode("latin-1")
 
 
 def stream(content: str, fields: str = "") -> str:
@@ -15,7 +15,7 @@ def stream(content: str, fields: str = "") -> str:
 
 
 def one_page(content: str, *others: str, fields: str = "") -> bytes:
-    return made(
+    return pdf_of(
         "<</Type/Catalog/Pages 2 0 R>>",
         "<</Type/Pages/Kids[3 0 R]/Count 1>>",
         f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R{FONTS}{fields}>>",
@@ -50,17 +50,17 @@ def unicode_page(*lines: str) -> bytes:
         "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <0000> <FFFF> endcodespacerange "
         f"{len(known)} beginbfchar {codes} endbfchar endcmap end"
     )
-    drawn = (
+    content = (
         f"BT /F 12 Tf 72 {700 - 20 * number} Td <{''.join(f'{ord(one):04X}' for one in line)}> Tj ET "
         for number, line in enumerate(lines)
     )
     system = "<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>"
     shape = "/Flags 4/FontBBox[0 -200 600 800]/ItalicAngle 0/Ascent 800/Descent -200/CapHeight 700/StemV 80"
-    return made(
+    return pdf_of(
         "<</Type/Catalog/Pages 2 0 R>>",
         "<</Type/Pages/Kids[3 0 R]/Count 1>>",
         "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
-        stream("".join(drawn)),
+        stream("".join(content)),
         "<</Type/Font/Subtype/Type0/BaseFont/A/Encoding/Identity-H/DescendantFonts[6 0 R]/ToUnicode 7 0 R>>",
         f"<</Type/Font/Subtype/CIDFontType2/BaseFont/A/CIDSystemInfo{system}/DW 600/FontDescriptor 8 0 R>>",
         stream(letters),

@@ -57,7 +57,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 def children() -> set[int]:
     """The processes that this one has started, and that have not been waited for."""
     lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
-    return {int(pid) for listed in lists for pid in listed.split()}
+    return {int(pid) for pids in lists for pid in pids.split()}
 
 
 def newest_child() -> int:

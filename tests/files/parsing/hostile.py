@@ -207,8 +207,10 @@ def docx_with_macros() -> bytes:
 
 def docx_with_a_remote_template(address: str) -> bytes:
     relation = f'<Relationship Id="r1" Type="{OFFICE}/{{}}" Target="{address}/{{}}" TargetMode="External"/>'
-    listed = "".join([relation.format(kind, kind) for kind in ("attachedTemplate", "image", "frame", "oleObject")])
-    related = f'{XML}<Relationships xmlns="{PACKAGE}/relationships">{listed}</Relationships>'.encode()
+    relations_xml = "".join(
+        [relation.format(kind, kind) for kind in ("attachedTemplate", "image", "frame", "oleObject")]
+    )
+    related = f'{XML}<Relationships xmlns="{PACKAGE}/relationships">{relations_xml}</Relationships>'.encode()
     settings = f'{XML}<w:settings xmlns:w="{WORD}" xmlns:r="{OFFICE}"><w:attachedTemplate r:id="r1"/></w:settings>'
     parts = {
         "word/settings.xml": settings.encode(),

@@ -8,7 +8,7 @@ _PREFIXES = {
     "draw": "drawing",
     "svg": "svg-compatible",
 }
-NAMED = " ".join(
+NAMESPACES = " ".join(
     [f'xmlns:{prefix}="{SPACE}:{name}:1.0"' for prefix, name in _PREFIXES.items()]
     + ['xmlns:xlink="http://www.w3.org/1999/xlink"']
 )
@@ -16,12 +16,12 @@ NAMED = " ".join(
 
 def relations(**targets: str) -> str:
     """Relations of a part of an Office package; those with an address lead out of it."""
-    listed = "".join(
+    relations_xml = "".join(
         f'<Relationship Id="{key}" Type="{OFFICE}/x" Target="{target}"'
         + (' TargetMode="External"/>' if ":" in target else "/>")
         for key, target in targets.items()
     )
-    return f'<Relationships xmlns="{PACKAGE}/relationships">{listed}</Relationships>'
+    return f'<Relationships xmlns="{PACKAGE}/relationships">{relations_xml}</Relationships>'
 
 
 def open_document(kind: str, body: str, *, styles: str = "", **objects: str) -> bytes:
@@ -33,7 +33,7 @@ def open_document(kind: str, body: str, *, styles: str = "", **objects: str) -> 
     for name, inner in {"": f"<office:{kind}>{body}</office:{kind}>", **objects}.items():
         whole = f"{styles}<office:body>{inner}</office:body>"
         path = f"{name}/content.xml".lstrip("/")
-        parts[path] = f"<office:document-content {NAMED}>{whole}</office:document-content>"
+        parts[path] = f"<office:document-content {NAMESPACES}>{whole}</office:document-content>"
     return package(parts)
 
 

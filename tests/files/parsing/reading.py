@@ -28,7 +28,7 @@ class Reading:
         return text_of(self.elements)
 
     @property
-    def opened(self) -> DocumentStart:
+    def start(self) -> DocumentStart:
         assert isinstance(self.frames[0], DocumentStart), self.frames[0]
         return self.frames[0]
 
@@ -91,7 +91,7 @@ class Library(Protocol):
         def new() -> Joining: ...
 
 
-def joined(*documents: bytes) -> bytes:
+def join_pdfs(*documents: bytes) -> bytes:
     library = cast("Library", import_module("pypdfium2"))
     new = library.PdfDocument.new()
     for document in documents:

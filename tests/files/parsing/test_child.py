@@ -39,8 +39,8 @@ async def test_D7_what_libraries_print_and_cannot_be_written_does_not_disturb_th
 
 
 async def test_D7_without_a_sandbox_children_run_without_one_and_people_are_told(tmp_path: Path):
-    for wanted in ("", str(tmp_path / "missing"), program(tmp_path, UNWILLING)):
-        assert await confinement(wanted) == ()
+    for sandbox in ("", str(tmp_path / "missing"), program(tmp_path, UNWILLING)):
+        assert await confinement(sandbox) == ()
     assert in_words(()).endswith("Install bubblewrap and allow user namespaces to have one.")
 
 
@@ -74,14 +74,14 @@ async def test_D7_in_the_sandbox_there_is_no_network_no_file_of_ours_and_nothing
     port = listener.sockets[0].getsockname()[1]
     looking = LOOKING.format(port=port, secret=str(tmp_path / "secret"))
 
-    async def seen(*words: str) -> list[str]:
+    async def probe(*words: str) -> list[str]:
         process = await asyncio.create_subprocess_exec(*words, sys.executable, "-c", looking, stdout=PIPE)
         return (await process.communicate())[0].decode().split()
 
     async with listener:
-        assert (await seen())[:2] == ["True", "True"]
+        assert (await probe())[:2] == ["True", "True"]
         # Where user namespaces are forbidden there is none to look out of, and people are told.
-        assert await seen(*prefix) == ["False"] * 3 if prefix else "without a sandbox" in in_words(prefix)
+        assert await probe(*prefix) == ["False"] * 3 if prefix else "without a sandbox" in in_words(prefix)
 
 
 @pytest.mark.full
@@ -91,8 +91,8 @@ async def test_D7_children_run_in_the_sandbox_that_works(tmp_path: Path):
     assert await text_from(pool, "a.ipynb", b"hello") == "hello"
     assert await pool.confinement() == prefix_of(path)
     await pool.close()
-    tried, started = (tmp_path / "bwrap.log").read_text().splitlines()
-    assert (tried.split(" -- ")[0], started.split(" -- ")[0]) == (" ".join(prefix_of(path)[1:-1]),) * 2
+    test_line, started = (tmp_path / "bwrap.log").read_text().splitlines()
+    assert (test_line.split(" -- ")[0], started.split(" -- ")[0]) == (" ".join(prefix_of(path)[1:-1]),) * 2
     assert started.endswith("-m recto.files.parsing.child")
 
 

@@ -21,8 +21,8 @@ SPARSE = (
 def test_D6_a_ruled_table_with_many_empty_cells_keeps_its_columns():
     data = one_page(lines_of(SPARSE) + grid(SPARSE))
     assert read(data, "pdf").cells() == list(SPARSE)
-    moved = f"q .5 0 0 .5 40 60 cm {lines_of(SPARSE)}{grid(SPARSE)} Q"
-    assert read(one_page(moved), "pdf").cells() == list(SPARSE)
+    moved_content = f"q .5 0 0 .5 40 60 cm {lines_of(SPARSE)}{grid(SPARSE)} Q"
+    assert read(one_page(moved_content), "pdf").cells() == list(SPARSE)
 
 
 FULL = (
@@ -90,5 +90,5 @@ def test_D6_a_table_in_the_midst_of_a_paragraph_is_cut_out_of_it_with_the_signs_
 
 
 def test_D6_a_table_that_was_found_already_stays_as_it_is():
-    known = [Element(kind="table", text="| a 1 |\n| --- |\n| b 2 |", page=7, rows=(("a 1",), ("b 2",)))]
-    assert insert_tables(known, [(("a", "1"), ("b", "2"))], 7) == known
+    tables = [Element(kind="table", text="| a 1 |\n| --- |\n| b 2 |", page=7, rows=(("a 1",), ("b 2",)))]
+    assert insert_tables(tables, [(("a", "1"), ("b", "2"))], 7) == tables

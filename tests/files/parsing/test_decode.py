@@ -66,8 +66,8 @@ def test_D6_marks_of_the_other_order_and_of_gb18030_are_known(mark: bytes, encod
 @pytest.mark.parametrize("every", [2, 20])
 def test_D6_lines_of_two_encodings_are_read_each_in_its_own(legacy: str, every: int):
     lines = [f"2025-01-01 {number} {TRADITIONAL[:12]} {number}\r\n" for number in range(400)]
-    written = [line.encode("utf-8" if number % every else legacy) for number, line in enumerate(lines)]
-    assert decode(b"".join(written)) == "".join(lines)
+    encoded_lines = [line.encode("utf-8" if number % every else legacy) for number, line in enumerate(lines)]
+    assert decode(b"".join(encoded_lines)) == "".join(lines)
 
 
 def test_D6_letters_far_down_in_a_file_are_looked_at():
@@ -89,8 +89,8 @@ def test_D6_letters_far_down_in_a_file_are_looked_at():
     ],
 )
 def test_D6_a_bad_byte_and_a_torn_end_cost_no_more_than_their_place(text: str, encoding: str):
-    begun, rest = text[:8], text[8:]
-    assert decode(begun.encode(encoding) + b"\xff" + rest.encode(encoding)) == f"{begun}\ufffd{rest}"
+    first_part, rest = text[:8], text[8:]
+    assert decode(first_part.encode(encoding) + b"\xff" + rest.encode(encoding)) == f"{first_part}\ufffd{rest}"
     whole = text.rstrip(".。\n")
     assert decode(whole.encode(encoding)[:-1]) == whole[:-1] + "\ufffd"
     assert decode(b"a line of words\n" * 20 + b"\0") == "a line of words\n" * 20 + "\ufffd"
@@ -101,8 +101,8 @@ def test_D6_after_a_byte_that_is_missing_a_line_goes_on_as_it_is(text: str, enco
     whole = text * 20
     data = whole.encode(encoding)
     for place in range(500, 540):
-        found = decode(data[:place] + data[place + 1 :]) or ""
-        sound = alike(found, whole) + alike(found[::-1], whole[::-1])
+        decoded = decode(data[:place] + data[place + 1 :]) or ""
+        sound = alike(decoded, whole) + alike(decoded[::-1], whole[::-1])
         assert sound >= len(whole) - 8
 
 
@@ -113,8 +113,8 @@ def alike(one: str, other: str) -> int:
 
 @pytest.mark.parametrize("length", range(6, 24))
 def test_D6_a_short_beginning_in_gbk_is_not_cyrillic(length: int):
-    found = decode(CHINESE.encode("gbk")[:length])
-    assert found == CHINESE[: length // 2] + "\ufffd" * (length % 2)
+    decoded = decode(CHINESE.encode("gbk")[:length])
+    assert decoded == CHINESE[: length // 2] + "\ufffd" * (length % 2)
 
 
 @pytest.mark.parametrize(

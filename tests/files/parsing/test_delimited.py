@@ -90,11 +90,11 @@ def test_D9_a_very_long_cell_goes_on_in_rows_below_it(cell: str, form: str):
 
 @given(rows=st.lists(st.lists(st.integers(0, 3 * ROW_CHARACTERS).map("x".__mul__), max_size=4), max_size=4))
 def test_D9_no_character_of_a_long_row_is_lost_or_moved(rows: list[list[str]]):
-    made = list(split_long_rows(rows))
-    assert all(sum(map(len, row)) <= ROW_CHARACTERS for row in made)
+    pieces = list(split_long_rows(rows))
+    assert all(sum(map(len, row)) <= ROW_CHARACTERS for row in pieces)
     for place in range(4):
         column = ["".join(row[place : place + 1]) for row in rows]
-        assert sum(len(row[place]) for row in made if len(row) > place) == sum(map(len, column))
+        assert sum(len(row[place]) for row in pieces if len(row) > place) == sum(map(len, column))
 
 
 CELLS = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Co", "Cn")), min_size=1, max_size=12)

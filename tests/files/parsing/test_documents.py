@@ -11,7 +11,7 @@ LETTERS = ("docx", "doc", "odt", "rtf", "epub", "html", "pdf")
 STRUCTURED = ("docx", "odt", "rtf", "html")
 SENTENCES = (
     *(content.TITLE, *PARAGRAPHS, content.LINK_BEFORE, content.LINK_TEXT, content.DATA_HEADING, content.STEPS_HEADING),
-    *(*content.ITEMS, content.INNER_ITEM, *content.STEPS, content.NOTED, content.FOOTNOTE, content.ENDING),
+    *(*content.ITEMS, content.INNER_ITEM, *content.STEPS, content.NOTE_TEXT, content.FOOTNOTE, content.ENDING),
 )
 
 
@@ -71,7 +71,7 @@ def test_D6_items_are_nested_and_steps_numbered_and_footnotes_say_that_they_are(
 @pytest.mark.parametrize("form", ["xlsx", "xls", "ods"])
 def test_D6_every_sheet_has_its_name_and_every_cell(form: str):
     reading = read_document(f"book.{form}")
-    assert reading.opened == DocumentStart(unit="sheet", page_count=30)
+    assert reading.start == DocumentStart(unit="sheet", page_count=30)
     assert reading.texts("page") == [
         f"[sheet {number}: {sheet.name}{' (hidden)' if sheet.is_hidden else ''}]"
         for number, sheet in enumerate(SHEETS, 1)
@@ -84,7 +84,7 @@ def test_D6_every_sheet_has_its_name_and_every_cell(form: str):
 @pytest.mark.parametrize("form", ["pptx", "ppt", "odp"])
 def test_D6_every_slide_has_its_title_lines_links_table_and_notes_in_place(form: str):
     reading = read_document(f"deck.{form}")
-    assert reading.opened == DocumentStart(unit="slide", page_count=10)
+    assert reading.start == DocumentStart(unit="slide", page_count=10)
     for number, slide in enumerate(SLIDES, 1):
         elements = [(one.kind, one.text) for one in reading.elements if one.page == number]
         assert elements[:2] == [("page", f"[slide {number}]"), ("heading", f"## {slide.title}")]
@@ -108,7 +108,7 @@ def test_D6_slides_in_a_pdf_have_their_words_links_and_table():
 
 def test_D6_three_hundred_pages_are_read_each_in_its_place():
     reading = read_document("long.pdf")
-    assert reading.opened == DocumentStart(unit="page", page_count=300)
+    assert reading.start == DocumentStart(unit="page", page_count=300)
     assert reading.texts("page") == [f"[page {number}]" for number in range(1, 301)]
     for number, page in enumerate(content.LONG_PAGES, 1):
         text = squeezed("".join(one.text for one in reading.elements if one.page == number))
@@ -128,7 +128,7 @@ def test_D6_a_document_with_a_password_says_so(form: str):
 @pytest.mark.parametrize(("encoding", "text"), content.TEXTS.items())
 def test_D6_a_text_is_read_in_its_encoding(encoding: str, text: str):
     reading = read_document(f"text.{encoding}.txt")
-    assert (reading.text, reading.opened) == (text, DocumentStart())
+    assert (reading.text, reading.start) == (text, DocumentStart())
     # A page of the web declares its own.
     assert read_document("page.gb2312.html").text == "\n\n".join((f"# {content.TITLE}", *PARAGRAPHS))
 
@@ -143,9 +143,16 @@ def test_D6_a_table_in_text_is_read_in_its_encoding(encoding: str, rows: tuple[t
 @pytest.mark.parametrize("form", ["eml", "msg"])
 def test_D6_mail_says_who_wrote_to_whom_about_what(form: str):
     text = read_document(f"mail.{form}").text
-    for words in (content.SUBJECT, content.SENDER, "ann@example.com", content.SENT, *content.BODY, content.ATTACHED):
+    for words in (
+        content.SUBJECT,
+        content.SENDER,
+        "ann@example.com",
+        content.SENT_TIME,
+        *content.BODY,
+        content.ATTACHMENT_NAME,
+    ):
         assert words in text
-    places = [text.index(words) for words in (content.SENDER, *content.BODY, content.ATTACHED)]
+    places = [text.index(words) for words in (content.SENDER, *content.BODY, content.ATTACHMENT_NAME)]
     assert places == sorted(places)
     # A body that is there in two forms is read once.
     assert all(text.count(line) == 1 for line in content.BODY)

@@ -106,9 +106,9 @@ async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_el
     await row.come("b1", "c1")
     assert [name for name, task in row.tasks.items() if task.done()] == ["a4", "a5", "a6"]
     for name in ("a6", "a5", "a4"):
-        with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
+        with pytest.raises(FileRefused, match="too many documents are waiting") as error:
             await row.tasks[name]
-        assert refused.value.code == "busy"
+        assert error.value.code == "busy"
     await row.end("a1", "b1", "c1", "a2", "a3")
     assert row.begun == ["a1", "b1", "c1", "a2", "a3"]
     await row.come("a7")

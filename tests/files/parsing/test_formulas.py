@@ -28,10 +28,10 @@ def formula(base: str) -> str:
 
 
 def test_D6_formulas_stand_in_their_sentences():
-    led = f'<w:hyperlink xmlns:r="{OFFICE}" r:id="l1">{words("here")}</w:hyperlink>'
+    link_xml = f'<w:hyperlink xmlns:r="{OFFICE}" r:id="l1">{words("here")}</w:hyperlink>'
     data = letter(
         paragraph(words("Let "), formula("x"), words(" be more than "), formula("y"), words(".")),
-        paragraph(formula("z"), words(" begins, and see "), led),
+        paragraph(formula("z"), words(" begins, and see "), link_xml),
         paragraph(words("No formula.")),
     )
     assert [one.text for one in read(data, "docx").elements] == [

@@ -42,16 +42,16 @@ def test_D7_what_is_within_the_limits_passes_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("opened", "words"),
+    ("start", "words"),
     [
         (DocumentStart(unit="page", page_count=1_200), "[only the first 2 pages of 1,200 were read]"),
         (DocumentStart(unit="slide"), "[only the first 2 slides were read]"),
         (DocumentStart(page_count=1), "[only the first 2 pages were read]"),
     ],
 )
-def test_D7_of_too_many_pages_the_first_are_read_and_a_note_says_so(opened: DocumentStart, words: str):
-    passed, answer = answer_to(ParseLimits(pages=2), opened, on_page(1), on_page(2), on_page(3))
-    assert passed == [opened, on_page(1), on_page(2), note(words, pages=2), DocumentEnd()]
+def test_D7_of_too_many_pages_the_first_are_read_and_a_note_says_so(start: DocumentStart, words: str):
+    passed, answer = answer_to(ParseLimits(pages=2), start, on_page(1), on_page(2), on_page(3))
+    assert passed == [start, on_page(1), on_page(2), note(words, pages=2), DocumentEnd()]
     assert (answer.is_ended, answer.is_child_ready) == (True, False)
 
 
@@ -68,9 +68,9 @@ def test_D7_pages_are_counted_by_what_stands_on_them_too():
 
 
 def test_D7_what_cannot_be_read_is_refused_in_the_childs_words():
-    with pytest.raises(FileRefused, match="It has a password") as refused:
+    with pytest.raises(FileRefused, match="It has a password") as error:
         answer_to(ParseLimits(), Failed(code="locked", reason="It has a password."))
-    assert refused.value.code == "locked"
+    assert error.value.code == "locked"
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ LIMITS = st.builds(ParseLimits, seconds=st.floats(min_value=0.1, max_value=1000)
 TASKS = st.builds(Task, format=WORDS, name=WORDS, limits=LIMITS, ocr=st.sampled_from(["", "eng", "chi_sim+eng"]))
 
 
-def read(written: bytes) -> Frame | Ready:
-    head, body = written[:LENGTH_BYTES], written[LENGTH_BYTES:]
+def read(encoded: bytes) -> Frame | Ready:
+    head, body = encoded[:LENGTH_BYTES], encoded[LENGTH_BYTES:]
     assert frames.frame_length(head) == len(body)
     return frames.frame_from(body)
 
@@ -137,5 +137,5 @@ def test_D7_nesting_without_end_is_refused_and_a_reason_without_end_and_a_charac
     assert isinstance(failed, Failed)
     assert len(failed.reason) == frames.REASON_CHARACTERS
     row = {"frame": "found", "elements": [{"kind": "text", "text": "a\0b", "rows": [["c\0"]]}], "pages": 0}
-    found = frames.frame_from(orjson.dumps(row))
-    assert found == FoundElements(elements=(Element(kind="text", text="a\ufffdb", rows=(("c\ufffd",),)),))
+    frame = frames.frame_from(orjson.dumps(row))
+    assert frame == FoundElements(elements=(Element(kind="text", text="a\ufffdb", rows=(("c\ufffd",),)),))

@@ -36,23 +36,23 @@ async def parsers() -> AsyncIterator[Parsers]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def visitors() -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server of our own, its address, and what it was asked."""
-    asked: list[bytes] = []
+    requests_seen: list[bytes] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.read(1_000))
+        requests_seen.append(await reader.read(1_000))
         writer.close()
 
     server = await asyncio.start_server(note, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}", asked
+    yield f"http://127.0.0.1:{port}", requests_seen
     server.close()
     await server.wait_closed()
 
 
 def peak_of(pid: int) -> int:
     with suppress(OSError):
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-        return int(found[1]) * 1_024 if found else 0
+        match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        return int(match[1]) * 1_024 if match else 0
     return 0
 
 
@@ -105,23 +105,23 @@ async def test_D7_a_bomb_costs_one_text(parsers: Parsers, name: str):
 
 
 async def test_D7_while_documents_of_one_user_take_long_those_of_another_are_read():
-    pool, begun, go = Parsers(PoolSettings(children=2, slow_seconds=3_600)), list[Frame](), asyncio.Event()
+    pool, first_frames, go = Parsers(PoolSettings(children=2, slow_seconds=3_600)), list[Frame](), asyncio.Event()
 
     async def read_slowly() -> None:
         task = Task(format="txt", name="long.txt", limits=HARSH)
         async with aclosing(pool.parse("a", task, in_pieces(b"long"))) as frames:
-            begun.append(await anext(frames))
+            first_frames.append(await anext(frames))
             await go.wait()
 
     slow = [asyncio.create_task(read_slowly()) for _ in range(3)]
-    await wait_until(lambda: begun)
+    await wait_until(lambda: first_frames)
     others = asyncio.gather(*[text_from(pool, "good.txt", GOOD.encode(), owner="b") for _ in range(3)])
     await wait_until(others.done)
-    assert (await others, len(begun)) == ([GOOD] * 3, 1)
+    assert (await others, len(first_frames)) == ([GOOD] * 3, 1)
     go.set()
     await asyncio.gather(*slow)
     await pool.close()
-    assert len(begun) == 3
+    assert len(first_frames) == 3
 
 
 PICTURE = '<img src="{0}/a.png"><iframe src="file:///etc/passwd"></iframe>'
@@ -146,11 +146,11 @@ FETCHING: dict[str, Callable[[str], bytes]] = {
 async def test_D7_no_document_fetches_opens_or_runs_anything(
     parsers: Parsers, visitors: tuple[str, list[bytes]], name: str
 ):
-    address, asked = visitors
+    address, requests_seen = visitors
     outcome = await expect_text_or_reason(parsers, name, FETCHING[name](address))
     assert "root:" not in outcome
     assert GOOD in outcome or name.startswith("fetching.")
-    assert asked == []
+    assert requests_seen == []
 
 
 @pytest.mark.parametrize("base", ["letter.docx", "book.xlsx", "deck.pptx", "letter.pdf"])

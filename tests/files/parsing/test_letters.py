@@ -63,7 +63,7 @@ def test_D6_a_long_letter_comes_in_several_frames():
 
 
 @pytest.mark.parametrize(
-    ("label", "url", "said"),
+    ("label", "url", "expected"),
     [
         ("words", "https://e.example/", "[words](https://e.example/)"),
         (" words ", "https://e.example/", " [words](https://e.example/) "),
@@ -73,22 +73,24 @@ def test_D6_a_long_letter_comes_in_several_frames():
         ("words", "", "words"),
     ],
 )
-def test_D6_a_link_is_markdown_where_it_leads_out(label: str, url: str, said: str):
-    assert link(label, url) == said
+def test_D6_a_link_is_markdown_where_it_leads_out(label: str, url: str, expected: str):
+    assert link(label, url) == expected
 
 
 @given(text=st.text(alphabet="ab#|-`* \n1.\\[](", max_size=200))
 def test_D6_no_letter_of_a_markdown_text_is_lost(text: str):
     letters = [letter for letter in text if letter in "ab"]
-    said = "".join(one.text for one in parse_markdown(text))
-    assert [letter for letter in said if letter in "ab"] == letters
+    expected = "".join(one.text for one in parse_markdown(text))
+    assert [letter for letter in expected if letter in "ab"] == letters
 
 
 @given(rows=st.lists(st.lists(st.sampled_from(["", " ", "x", "a|b"]), max_size=5), max_size=6))
 def test_D9_a_trimmed_table_keeps_every_cell_that_says_something(rows: list[list[str]]):
-    kept = trim_rows(rows)
-    assert [cell for row in kept for cell in row if cell] == [cell for row in rows for cell in row if cell.strip()]
-    assert not kept or any(kept[-1])
-    for element in table_elements(kept):
+    trimmed_rows = trim_rows(rows)
+    assert [cell for row in trimmed_rows for cell in row if cell] == [
+        cell for row in rows for cell in row if cell.strip()
+    ]
+    assert not trimmed_rows or any(trimmed_rows[-1])
+    for element in table_elements(trimmed_rows):
         assert len({len(row) for row in element.rows}) == 1
         assert len(element.text.split("\n")) == len(element.rows) + 1

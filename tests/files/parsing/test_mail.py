@@ -13,51 +13,51 @@ CHINESE = "邮件正文，价格一百元。"
 
 
 def message(words: str = "words", **headers: str) -> EmailMessage:
-    made = EmailMessage()
+    message_text = EmailMessage()
     for name, value in {"Subject": "about", "From": "a@example.com", **headers}.items():
-        made[name] = value
-    made.set_content(words)
-    return made
+        message_text[name] = value
+    message_text.set_content(words)
+    return message_text
 
 
-def text_of_mail(made: EmailMessage) -> str:
-    return read(made.as_bytes(), "eml").text
+def text_of_mail(message_text: EmailMessage) -> str:
+    return read(message_text.as_bytes(), "eml").text
 
 
 def test_D6_names_in_a_message_are_kept_with_their_addresses():
-    made = message(To='Bea Lee <bea@example.com>, "Lee, Cem" <cem@example.com>', Cc="王 <w@example.com>")
-    assert text_of_mail(made) == (
+    message_text = message(To='Bea Lee <bea@example.com>, "Lee, Cem" <cem@example.com>', Cc="王 <w@example.com>")
+    assert text_of_mail(message_text) == (
         'Subject: about\nFrom: a@example.com\nTo: Bea Lee <bea@example.com>, "Lee, Cem" <cem@example.com>\n'
         "Cc: 王 <w@example.com>\n\nwords"
     )
 
 
 def test_D6_of_a_body_in_two_forms_the_one_with_structure_is_read():
-    made = message("plain words")
-    made.add_alternative("<h1>Rich</h1><p>words</p>", subtype="html")
-    assert text_of_mail(made).endswith("\n\n# Rich\n\nwords")
+    message_text = message("plain words")
+    message_text.add_alternative("<h1>Rich</h1><p>words</p>", subtype="html")
+    assert text_of_mail(message_text).endswith("\n\n# Rich\n\nwords")
     empty = message("plain words")
     empty.add_alternative("<html></html>", subtype="html")
     assert text_of_mail(empty).endswith("\n\nplain words")
 
 
 def test_D6_an_attached_message_stands_apart_with_its_subject_and_sender():
-    made = message("outer words")
-    made.add_attachment(message("inner words", Subject="inner", From="Ina <ina@example.com>"))
-    assert text_of_mail(made) == (
+    message_text = message("outer words")
+    message_text.add_attachment(message("inner words", Subject="inner", From="Ina <ina@example.com>"))
+    assert text_of_mail(message_text) == (
         "Subject: about\nFrom: a@example.com\n\nouter words\n\nAttachments:\n\n- inner (a message)\n\n## inner\n\n"
         "Subject: inner\nFrom: Ina <ina@example.com>\n\ninner words"
     )
 
 
 def test_D6_what_is_attached_is_read_by_its_own_parser():
-    made = message()
+    message_text = message()
     book = (HERE / "book.xlsx").read_bytes()
-    made.add_attachment(book, maintype="application", subtype="octet-stream", filename="表 book.xlsx")
-    made.add_attachment(b"\x89PNG\r\n", maintype="image", subtype="png", filename="a.png")
-    made.add_attachment(b"no pdf", maintype="application", subtype="pdf", filename="b.pdf")
-    made.add_attachment(message("as a file").as_bytes(), maintype="application", subtype="x", filename="c.eml")
-    reading = read(made.as_bytes(), "eml")
+    message_text.add_attachment(book, maintype="application", subtype="octet-stream", filename="表 book.xlsx")
+    message_text.add_attachment(b"\x89PNG\r\n", maintype="image", subtype="png", filename="a.png")
+    message_text.add_attachment(b"no pdf", maintype="application", subtype="pdf", filename="b.pdf")
+    message_text.add_attachment(message("as a file").as_bytes(), maintype="application", subtype="x", filename="c.eml")
+    reading = read(message_text.as_bytes(), "eml")
     assert reading.texts("item")[:3] == [
         f"- 表 book.xlsx ({len(book):,} bytes)",
         "- a.png (6 bytes)",
@@ -82,12 +82,12 @@ def test_D6_what_is_attached_is_read_by_its_own_parser():
     ],
 )
 def test_D6_words_of_a_message_are_read_whatever_it_says_of_them(head: str, charset: str):
-    written = f"Subject: x\n{head}\n".encode() + CHINESE.encode(charset)
-    assert read(written, "eml").text == f"Subject: x\n\n{CHINESE}"
+    mail_bytes = f"Subject: x\n{head}\n".encode() + CHINESE.encode(charset)
+    assert read(mail_bytes, "eml").text == f"Subject: x\n\n{CHINESE}"
 
 
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("header", "expected"),
     [
         (b"=?utf-8?b?5Li76aKY?= and more", "主题 and more"),
         (b"=?gb2312?B?1vfM4g==?=\n =?gb2312?B?1vfM4g==?=", "主题主题"),
@@ -100,13 +100,13 @@ def test_D6_words_of_a_message_are_read_whatever_it_says_of_them(head: str, char
         (b"folded\n  over lines", "folded over lines"),
     ],
 )
-def test_D6_a_header_is_read_whatever_it_is_written_in(header: bytes, said: str):
-    assert read(b"Subject: " + header + b"\n\nwords", "eml").text == f"Subject: {said}\n\nwords"
+def test_D6_a_header_is_read_whatever_it_is_written_in(header: bytes, expected: str):
+    assert read(b"Subject: " + header + b"\n\nwords", "eml").text == f"Subject: {expected}\n\nwords"
 
 
 def test_D6_lines_that_flow_are_joined_and_others_are_kept():
-    kept = b"Subject: x\n\none\ntwo \nthree\n\n\n> said\n"
-    assert read(kept, "eml").text == "Subject: x\n\none\ntwo \nthree\n\n> said"
+    mail_bytes = b"Subject: x\n\none\ntwo \nthree\n\n\n> said\n"
+    assert read(mail_bytes, "eml").text == "Subject: x\n\none\ntwo \nthree\n\n> said"
     flowing = b"Subject: x\nContent-Type: text/plain; format=flowed\n\none \ntwo\nthree\n-- \nAnn\n"
     assert read(flowing, "eml").text == "Subject: x\n\none two\nthree\n-- \nAnn"
 
@@ -119,20 +119,20 @@ def test_D6_why_a_message_came_back_is_read():
 
 @pytest.mark.parametrize("depth", [3, 30, 300])
 def test_D7_messages_within_messages_are_read_as_far_as_is_sensible(depth: int):
-    made = b"Subject: innermost\n\nwords"
+    message_text = b"Subject: innermost\n\nwords"
     for number in range(depth):
-        made = f"Subject: m{number}\nContent-Type: message/rfc822\n\n".encode() + made
-    reading = read(made, "eml")
+        message_text = f"Subject: m{number}\nContent-Type: message/rfc822\n\n".encode() + message_text
+    reading = read(message_text, "eml")
     assert_legal(reading.frames)
     assert ("words" in reading.text) == (depth < 20)
 
 
 def test_D7_attached_files_of_mail_within_each_other_come_to_an_end():
-    made = b"Subject: innermost\n\nwords"
+    message_text = b"Subject: innermost\n\nwords"
     for number in range(60):
         head = f"Subject: m{number}\nContent-Type: application/x; name=m.eml\nContent-Disposition: attachment\n\n"
-        made = head.encode() + made
-    text = read(made, "eml").text
+        message_text = head.encode() + message_text
+    text = read(message_text, "eml").text
     assert "words" not in text
     assert text.endswith("[too many messages are within each other: this one was not read]")
 

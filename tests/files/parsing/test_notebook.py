@@ -61,4 +61,4 @@ def test_D6_cells_that_are_none_are_passed_over():
     )
 )
 def test_D6_any_cells_give_a_legal_answer(cells: Json):
-    assert read(notebook(cells), "ipynb").opened is not None
+    assert read(notebook(cells), "ipynb").start is not None

@@ -37,7 +37,7 @@ def letter(body: str, *levels: str, more: str = "", head: str = "") -> bytes:
     return docx(body, parts=parts)
 
 
-def taken(labels: Labels, *words: str) -> list[str | None]:
+def labels_of(labels: Labels, *words: str) -> list[str | None]:
     return [labels.take(one) for one in words]
 
 
@@ -49,8 +49,8 @@ def open_text(body: str) -> bytes:
 
 
 def open_list(*items: str, problem: str = "") -> str:
-    listed = "".join(f"<text:list-item><text:p>{one}</text:p></text:list-item>" for one in items)
-    return f'<text:list text:style-name="L" {problem}>{listed}</text:list>'
+    items_xml = "".join(f"<text:list-item><text:p>{one}</text:p></text:list-item>" for one in items)
+    return f'<text:list text:style-name="L" {problem}>{items_xml}</text:list>'
 
 
 def test_D6_a_list_of_a_docx_goes_on_after_a_paragraph():
@@ -64,7 +64,7 @@ OLDER = f'<mc:Fallback xmlns:mc="mc">{item("old")}</mc:Fallback>'
 ANEW = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
 OTHER = f'<w:num w:numId="2"><w:abstractNumId w:val="0"/>{ANEW}</w:num>'
 STYLED = item("a", name="", style="Clause") + item("b", name="0", style="Clause") + item("c", name="", style="Inner")
-NUMBERED = {
+NUMBERING = {
     "levels count within one another, each in its way": (
         letter(item("a") + item("b", 1) + item("c", 1) + item("d") + item("e", 1), *LEVELS),
         ["第九条", "九.A)", "九.B)", "第十条", "十.A)"],
@@ -86,28 +86,28 @@ NUMBERED = {
 }
 
 
-@pytest.mark.parametrize("case", NUMBERED)
+@pytest.mark.parametrize("case", NUMBERING)
 def test_D6_items_of_a_docx_have_the_numbers_that_it_shows(case: str):
-    data, expected = NUMBERED[case]
-    assert taken(docx_labels(data), *"abcde"[: len(expected)]) == expected
+    data, expected = NUMBERING[case]
+    assert labels_of(docx_labels(data), *"abcde"[: len(expected)]) == expected
 
 
 def test_D6_items_with_the_same_words_and_with_notes_have_their_own_numbers():
     labels = docx_labels(letter(item("a b") + item("a &amp; c") + item("a b"), level(0, "%1.")))
-    assert taken(labels, "a\tb[^2]", "a b", "a & c[cmt:0]", "a b") == ["1.", "3.", "2.", None]
+    assert labels_of(labels, "a\tb[^2]", "a b", "a & c[cmt:0]", "a b") == ["1.", "3.", "2.", None]
 
 
 @pytest.mark.parametrize("value", ["", "-1", "9" * 5_000, "x", "%9"])
 def test_D6_numbering_that_makes_no_sense_does_no_harm(value: str):
     broken = f'<w:lvl w:ilvl="{value}"><w:start w:val="{value}"/><w:lvlText w:val="%1{value}%9"/></w:lvl>'
     body = f'<w:p><w:pPr><w:numPr><w:ilvl w:val="{value}"/><w:numId w:val="1"/></w:numPr></w:pPr></w:p>{item("a", 7)}'
-    assert taken(docx_labels(letter(body, broken)), "a") == ["-"]
+    assert labels_of(docx_labels(letter(body, broken)), "a") == ["-"]
 
 
 def test_D6_a_list_of_an_odt_goes_on_only_where_it_says_so():
     body = open_list("a", "b", problem='xml:id="x"') + open_list("c") + open_list("d", problem='text:continue-list="x"')
     body += open_list("e", problem='text:continue-numbering="true"')
-    assert taken(odt_labels(open_text(body)), *"abcde") == ["3.", "4.", "3.", "5.", "6."]
+    assert labels_of(odt_labels(open_text(body)), *"abcde") == ["3.", "4.", "3.", "5.", "6."]
     assert "5. d" in read(open_text(body), "odt").text
 
 
@@ -116,26 +116,26 @@ def test_D6_items_of_an_odt_within_others_show_both_numbers():
     first = f"<text:list-item><text:p>out</text:p>{inner}</text:list-item>"
     after = "<text:list-item><text:p>next</text:p></text:list-item>"
     body = f'<text:list text:style-name="L">{first}{after}</text:list>'
-    assert taken(odt_labels(open_text(body)), "out", "in it", "next") == ["3.", "3.1.", "4."]
+    assert labels_of(odt_labels(open_text(body)), "out", "in it", "next") == ["3.", "3.1.", "4."]
 
 
 @pytest.mark.parametrize("between", ["", r"\pard\outlinelevel0 Head\par "])
 def test_D6_where_a_format_does_not_tell_the_number_none_is_told(between: str):
-    listed = r"{\listtext 1.\tab}\ls1\ilvl0 "
+    items_xml = r"{\listtext 1.\tab}\ls1\ilvl0 "
     table = r"{\*\listtable{\list{\listlevel\levelnfc0{\leveltext\'02\'00.;}}\listid1}}"
     over = r"{\*\listoverridetable{\listoverride\listid1\ls1}}"
-    text = rf"{{\rtf1\ansi{table}{over}\pard{listed}one\par \pard plain\par {between}\pard{listed}two\par}}"
+    text = rf"{{\rtf1\ansi{table}{over}\pard{items_xml}one\par \pard plain\par {between}\pard{items_xml}two\par}}"
     items = read(text.encode(), "rtf").texts("item")
     assert items == ["1. one", "- two" if not between else "1. two"]
 
 
 @pytest.mark.parametrize(
-    ("number", "way", "seen"),
+    ("number", "way", "expected"),
     [
         *((4, "lowerRoman", "iv"), (1994, "upperRoman", "MCMXCIV"), (28, "lowerLetter", "bb")),
         *((10, "chineseCounting", "十"), (21, "chineseCounting", "二十一"), (7, "decimalZero", "07")),
         *((3, "decimalEnclosedCircle", "③"), (0, "decimal", "0")),
     ],
 )
-def test_D6_a_number_is_written_in_its_way(number: int, way: str, seen: str):
-    assert format_number(number, way) == seen
+def test_D6_a_number_is_written_in_its_way(number: int, way: str, expected: str):
+    assert format_number(number, way) == expected

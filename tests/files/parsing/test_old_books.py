@@ -47,18 +47,18 @@ def book(*sheets: bytes) -> bytes:
     formats = [9, 0, 164, 165]
     codes = {164: "0000", 165: '0.0"%"\\ %'}
     styles = b"".join(record(0xE0, struct.pack("<HH", 0, one) + bytes(16)) for one in [0] * 16 + formats)
-    named = [
+    name_records = [
         record(0x41E, struct.pack("<HHB", key, len(code), 0) + code.encode("latin-1")) for key, code in codes.items()
     ]
-    head, ends = begin(WORKBOOK) + b"".join(named) + styles, record(0x0A)
+    head, ends = begin(WORKBOOK) + b"".join(name_records) + styles, record(0x0A)
     names = [f"S{place}" for place in range(1, len(sheets) + 1)]
     at = len(head) + sum(len(record(0x85, bytes(8 + len(name)))) for name in names) + len(ends)
-    listed = b""
+    sheet_records = b""
     for name, sheet in zip(names, sheets, strict=True):
-        listed += record(0x85, struct.pack("<IBBBB", at, 0, 0, len(name), 0) + name.encode())
+        sheet_records += record(0x85, struct.pack("<IBBBB", at, 0, 0, len(name), 0) + name.encode())
         at += len(begin(SHEET) + sheet + ends)
     parts = b"".join(begin(SHEET) + sheet + ends for sheet in sheets)
-    return compound_file({"Workbook": head + listed + ends + parts})
+    return compound_file({"Workbook": head + sheet_records + ends + parts})
 
 
 def test_D6_parts_of_a_hundred_in_an_xls_are_shown_as_such():

@@ -98,12 +98,12 @@ def test_D6_an_open_document_with_a_password_says_so(form: str):
     assert read(sealed, form).failed.code == "encrypted"
 
 
-@pytest.mark.parametrize(("named", "really"), [("doc", "letter.docx"), ("xls", "book.xlsx"), ("ppt", "deck.pptx")])
-def test_D6_a_new_document_under_an_old_name_is_read_and_so_is_the_other_way_round(named: str, really: str):
+@pytest.mark.parametrize(("ending", "really"), [("doc", "letter.docx"), ("xls", "book.xlsx"), ("ppt", "deck.pptx")])
+def test_D6_a_new_document_under_an_old_name_is_read_and_so_is_the_other_way_round(ending: str, really: str):
     stem, _, form = really.rpartition(".")
-    new, old = ((content.HERE / f"{stem}.{one}").read_bytes() for one in (form, named))
-    assert read(new, named).text == read(new, form).text
-    assert read(old, form).text == read(old, named).text
+    new, old = ((content.HERE / f"{stem}.{one}").read_bytes() for one in (form, ending))
+    assert read(new, ending).text == read(new, form).text
+    assert read(old, form).text == read(old, ending).text
 
 
 def test_D6_what_programs_write_under_old_names_is_read_as_what_it_is():
@@ -139,7 +139,7 @@ def test_D6_a_page_of_html_has_its_structure_and_no_more():
 @pytest.mark.parametrize("form", ["txt", "csv", "html", "md"])
 def test_D6_a_document_without_text_is_one_that_has_none(form: str):
     reading = read(b"", form)
-    assert reading.opened == DocumentStart()
+    assert reading.start == DocumentStart()
     assert reading.text == ""
 
 

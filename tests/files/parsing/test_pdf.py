@@ -15,7 +15,7 @@ from recto.files.parsing.formats.pdf.pdfium import PageSight, open_pdf
 from recto.files.parsing.ports import DocumentStart, Failed, FoundElements, Task
 from tests.documents import content
 from tests.files.parsing.a_pdf import FONTS, one_page, stream, words_at
-from tests.files.parsing.reading import joined, read, read_document, squeezed
+from tests.files.parsing.reading import join_pdfs, read, read_document, squeezed
 
 LONG, SCAN, LETTER = ((content.HERE / f"{name}.pdf").read_bytes() for name in ("long", "scan", "letter"))
 EMPTY = (
@@ -46,7 +46,7 @@ def test_D6_the_first_pages_are_there_before_the_rest_is_read():
 
 def test_D6_a_scan_says_that_it_has_no_text_and_what_to_do():
     reading = read_document("scan.pdf")
-    assert reading.opened == DocumentStart(unit="page", page_count=1)
+    assert reading.start == DocumentStart(unit="page", page_count=1)
     assert [(one.kind, one.text) for one in reading.elements] == [
         (
             "note",
@@ -59,7 +59,7 @@ def test_D6_a_scan_says_that_it_has_no_text_and_what_to_do():
 
 
 def test_D6_among_other_pages_scans_are_counted_and_say_so_in_their_place():
-    reading = read(joined(LETTER, SCAN, SCAN), "pdf")
+    reading = read(join_pdfs(LETTER, SCAN, SCAN), "pdf")
     assert reading.elements[0].text.startswith("[2 of 3 pages are scans: ")
     assert squeezed(content.ENDING) in squeezed(reading.text)
     assert [one.text for one in reading.elements if one.page == 3] == [
@@ -70,7 +70,7 @@ def test_D6_among_other_pages_scans_are_counted_and_say_so_in_their_place():
 
 def test_D6_the_first_pages_wait_for_no_look_at_the_others():
     notes = [
-        [one.text.partition(":")[0] for one in read(joined(*parts), "pdf").elements if one.kind in ("page", "note")]
+        [one.text.partition(":")[0] for one in read(join_pdfs(*parts), "pdf").elements if one.kind in ("page", "note")]
         for parts in ([SCAN] * 5, [EMPTY] * 4 + [SCAN, EMPTY, SCAN])
     ]
     marks = [f"[page {number}]" for number in range(1, 8)]
@@ -93,17 +93,17 @@ def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("tesseract")
 def test_D7_that_scans_are_read_is_told_once_before_the_first_of_them():
     task = Task(format="pdf", name="it.pdf", ocr="eng")
-    found = [one for one in parse(joined(LETTER, SCAN, SCAN), task) if isinstance(one, FoundElements)]
-    problem = [one.scans for one in found]
-    assert (problem.count(True), found[problem.index(True)].pages) == (1, 1)
-    after = texts_of(found[problem.index(True) + 1 :])
+    batches = [one for one in parse(join_pdfs(LETTER, SCAN, SCAN), task) if isinstance(one, FoundElements)]
+    problem = [one.scans for one in batches]
+    assert (problem.count(True), batches[problem.index(True)].pages) == (1, 1)
+    after = texts_of(batches[problem.index(True) + 1 :])
     assert after == ["[page 2]", BY_OCR, *(words := ["Envelope 1234", "words of a scan"]), "[page 3]", BY_OCR, *words]
     assert not any(one.scans for one in parse(LETTER, task) if isinstance(one, FoundElements))
 
 
 @pytest.mark.usefixtures("tesseract")
 def test_D7_only_so_many_scans_are_read():
-    reading = read(joined(SCAN, SCAN), "pdf", ocr="eng", limits=ParseLimits(ocr_pages=1))
+    reading = read(join_pdfs(SCAN, SCAN), "pdf", ocr="eng", limits=ParseLimits(ocr_pages=1))
     assert reading.texts("paragraph")[-2:] == [
         "words of a scan",
         "[page 2 has no text: it is a scan, and only 1 scans of a document are read]",
@@ -147,7 +147,7 @@ def test_D6_languages_that_tesseract_lacks_are_left_out_and_a_scan_says_so_where
 
 
 @pytest.mark.parametrize(
-    ("found", "seen", "is_bare"),
+    ("xberg_text", "pdfium_text", "is_bare"),
     [
         ("many words of the page", "many words of the page", False),
         ("words in a table | set apart", "words in a table set apart", False),
@@ -158,10 +158,12 @@ def test_D6_languages_that_tesseract_lacks_are_left_out_and_a_scan_says_so_where
         (None, " ", False),
     ],
 )
-def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(found: str | None, seen: str, is_bare: bool):
-    structured = [Element(kind="heading", text=found, page=7)] if found else []
-    bare = [Element(kind="paragraph", text=seen, page=7)]
-    assert complete_page(structured, sight(f" {seen}\n"), 7) == (bare if is_bare else structured)
+def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(
+    xberg_text: str | None, pdfium_text: str, is_bare: bool
+):
+    structured = [Element(kind="heading", text=xberg_text, page=7)] if xberg_text else []
+    bare = [Element(kind="paragraph", text=pdfium_text, page=7)]
+    assert complete_page(structured, sight(f" {pdfium_text}\n"), 7) == (bare if is_bare else structured)
 
 
 LONGER = " More of its words." * 9
@@ -171,8 +173,8 @@ def test_D6_lines_that_were_missed_stand_where_pdfium_sees_them():
     table = Element(kind="table", text="| a | 1 |\n| --- | --- |\n| b | 2 |", page=7, rows=(("a", "1"), ("b", "2")))
     words = Element(kind="paragraph", text=f"The first words of the page, then an eﬀort.{LONGER}", page=7)
     lines = ["Running head", "The first words of", f"the page, then an effort.{LONGER}", "Finding: 42 per cent"]
-    seen = "\n".join([*lines, "n = 17", "a 1", "b 2", "图一"])
-    assert complete_page([words, table], sight(seen), 7) == [
+    page_text = "\n".join([*lines, "n = 17", "a 1", "b 2", "图一"])
+    assert complete_page([words, table], sight(page_text), 7) == [
         Element(kind="paragraph", text="Running head", page=7),
         words,
         Element(kind="paragraph", text="Finding: 42 per cent\nn = 17", page=7),
@@ -212,7 +214,7 @@ def test_D7_what_takes_too_long_goes_on_without_headings_and_tables():
 # What is on top of a page
 
 
-def drawn(words: str) -> str:
+def text_operator(words: str) -> str:
     return stream(f"BT /F 12 Tf 2 5 Td ({words}) Tj ET", f"/Type/XObject/Subtype/Form/BBox[0 0 250 25]{FONTS}")
 
 
@@ -249,8 +251,8 @@ def test_D6_what_was_filled_into_a_form_and_written_onto_a_page_is_read():
     data = one_page(
         "BT /F 12 Tf 72 645 Td (Full name:) Tj ET",
         "<<>>",
-        drawn("Ann Lee"),
-        drawn("typed here"),
+        text_operator("Ann Lee"),
+        text_operator("typed here"),
         fields=f"/Annots[{' '.join(on_top)}]",
     )
     texts = [one.text for one in read(data, "pdf").elements]

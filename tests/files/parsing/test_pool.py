@@ -100,8 +100,8 @@ async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(p
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_document_that_takes_too_much_memory_is_refused_and_the_next_is_read(parsers: Parsers):
     little = ParseLimits(memory_bytes=256 * MEBIBYTE)
-    refused = await refusal_of(parsers, "a.ipynb", "好".encode("gb18030") * 50_000_000, limits=little)
-    assert (refused.code, str(refused)) == (
+    error = await refusal_of(parsers, "a.ipynb", "好".encode("gb18030") * 50_000_000, limits=little)
+    assert (error.code, str(error)) == (
         "memory",
         "it takes more memory to read than a document may. Ask the user for a part of it, or for another format.",
     )
@@ -110,9 +110,9 @@ async def test_D7_a_document_that_takes_too_much_memory_is_refused_and_the_next_
 
 async def test_D7_a_child_that_takes_more_memory_than_it_may_is_ended():
     pool = bad_pool("swells", "96")
-    refused = await refusal_of(pool, "a.ipynb", limits=ParseLimits(memory_bytes=64 * MEBIBYTE))
+    error = await refusal_of(pool, "a.ipynb", limits=ParseLimits(memory_bytes=64 * MEBIBYTE))
     await pool.close()
-    assert refused.code == "memory"
+    assert error.code == "memory"
 
 
 async def test_D7_a_document_that_waits_for_a_child_is_on_disk(strange: Parsers):
@@ -134,9 +134,9 @@ async def test_D7_a_document_that_waits_for_a_child_is_on_disk(strange: Parsers)
 async def test_D7_a_file_that_is_too_large_is_refused_before_a_child_is_asked(
     strange: Parsers, started: Callable[[], set[int]]
 ):
-    refused = await refusal_of(strange, "good", b"12345", limits=ParseLimits(file_bytes=4))
-    assert (refused.code, started()) == ("too_large", set())
-    assert str(refused).startswith("it has more than 4 bytes")
+    error = await refusal_of(strange, "good", b"12345", limits=ParseLimits(file_bytes=4))
+    assert (error.code, started()) == ("too_large", set())
+    assert str(error).startswith("it has more than 4 bytes")
 
 
 @pytest.mark.parametrize(
@@ -154,15 +154,15 @@ async def test_D7_a_child_that_breaks_costs_one_document_and_is_logged(
     strange: Parsers, caplog: pytest.LogCaptureFixture, way: str, code: str, logged: str
 ):
     caplog.set_level("DEBUG", "recto.files")
-    refused = await refusal_of(strange, way)
-    assert (refused.code, " Ask the user " in str(refused)) == (code, True)
+    error = await refusal_of(strange, way)
+    assert (error.code, " Ask the user " in str(error)) == (code, True)
     assert logged in caplog.text
     assert (await text_from(strange, "good")).isdigit()
 
 
 async def test_D7_a_child_that_says_nothing_without_end_is_stopped(strange: Parsers):
-    refused = await refusal_of(strange, "endless", limits=ParseLimits(characters=1_000, seconds=30))
-    assert refused.code == "crashed"
+    error = await refusal_of(strange, "endless", limits=ParseLimits(characters=1_000, seconds=30))
+    assert error.code == "crashed"
 
 
 async def test_D7_a_document_without_end_is_cut_with_a_note_and_its_child_is_stopped(strange: Parsers):
@@ -180,9 +180,9 @@ async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange
     clock.advance(LONG.seconds + 1)
     assert await anext(answer) == FoundElements(elements=(Element(kind="text", text="begun"),))
     asyncio.get_running_loop().call_soon(clock.advance, LONG.seconds + 1)
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefused) as error:
         await anext(answer)
-    assert (refused.value.code, str(refused.value)) == (
+    assert (error.value.code, str(error.value)) == (
         "too_long",
         "it took longer than 60 seconds to read, so it was stopped. "
         "Ask the user for a part of it, or for another format.",
@@ -199,13 +199,13 @@ async def test_D7_a_document_that_comes_bit_by_bit_has_no_more_time(strange: Par
 async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, clock: LoopClock, way: str):
     frames = strange.parse("a", Task(format="pdf", name=way, limits=LONG), in_pieces(b""))
     await anext(frames)
-    found = await anext(frames)
-    assert isinstance(found, FoundElements)
+    first_frame = await anext(frames)
+    assert isinstance(first_frame, FoundElements)
     if way == "starts_others":
         asyncio.get_running_loop().call_soon(clock.advance, LONG.seconds + 1)
     with pytest.raises(FileRefused, match=r"stopped|broke down"):
         await anext(frames)
-    await until(lambda: not lives(int(found.elements[0].text)))
+    await until(lambda: not lives(int(first_frame.elements[0].text)))
 
 
 async def test_D7_a_child_goes_on_no_further_than_somebody_reads(tmp_path: Path):
@@ -238,9 +238,9 @@ async def test_D7_who_is_cancelled_leaves_no_child_at_work(strange: Parsers):
 async def test_D7_children_that_cannot_be_started_are_told_of_in_words(way: str, started: Callable[[], set[int]]):
     settings = PoolSettings(start_seconds=0.1, sandbox="")
     pool = Parsers(settings, command=["/no/such/program"]) if way == "missing" else bad_pool(way, settings=settings)
-    refused = await refusal_of(pool, "a.ipynb")
+    error = await refusal_of(pool, "a.ipynb")
     await pool.close()
-    assert (refused.code, started(), str(refused)) == (
+    assert (error.code, started(), str(error)) == (
         "not_started",
         set(),
         "the program that reads files could not be started. Tell the user that the server needs repair.",
@@ -348,8 +348,8 @@ async def test_D7_a_pool_leaves_no_process_no_file_and_nobody_waiting_behind(sta
     folders = [Path(f"/proc/{pid}/cwd").resolve() for pid in started()]
     await pool.close()
     await pool.close()
-    refused = await asyncio.gather(*hanging, return_exceptions=True)
-    assert {str(error) for error in refused} == {CLOSED}
+    errors = await asyncio.gather(*hanging, return_exceptions=True)
+    assert {str(error) for error in errors} == {CLOSED}
     assert (started(), open_files()) == (set(), before)
     assert not [folder for folder in folders if folder.parent.exists()]
     assert (await refusal_of(pool, "good")).code == "busy"

@@ -24,7 +24,7 @@ def test_D6_latin_words_in_lines_of_arabic_and_hebrew_stay_where_they_are():
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "seen", "read_as"),
+    ("kind", "xberg_text", "pdfium_text", "read_as"),
     [
         ("heading", "# اليومUSD 120السعر", "السعر 120 USD اليوم", "# السعر 120 USD اليوم"),
         ("paragraph", "peace is سلام and old", "Peace is سلام and old", "peace is سلام and old"),
@@ -39,6 +39,8 @@ def test_D6_latin_words_in_lines_of_arabic_and_hebrew_stay_where_they_are():
         ("paragraph", "Latin words alone", "مرحبا", "Latin words alone"),
     ],
 )
-def test_D6_such_a_line_is_pdfiums_where_its_letters_are_the_same(kind: str, found: str, seen: str, read_as: str):
-    element = Element(kind="heading" if kind == "heading" else "paragraph", text=found)
-    assert [one.text for one in order_lines([element], f"first\n{seen}\nlast")] == [read_as]
+def test_D6_such_a_line_is_pdfiums_where_its_letters_are_the_same(
+    kind: str, xberg_text: str, pdfium_text: str, read_as: str
+):
+    element = Element(kind="heading" if kind == "heading" else "paragraph", text=xberg_text)
+    assert [one.text for one in order_lines([element], f"first\n{pdfium_text}\nlast")] == [read_as]

@@ -28,13 +28,13 @@ def number(place: str, value: str, style: int = 0) -> str:
 def book(rows: str, after: str = "", **more: str) -> bytes:
     """A workbook of one sheet. `after` stands behind its rows."""
     codes = "".join(f"<numFmt numFmtId='{key}' formatCode='{code}'/>" for key, code in FORMATS.items())
-    used = "".join(f'<xf numFmtId="{key}"/>' for key in STYLES)
+    styles_xml = "".join(f'<xf numFmtId="{key}"/>' for key in STYLES)
     spaces = f'{MAIN} xmlns:r="{OFFICE}"'
     parts = {
         "xl/workbook.xml": f'<workbook {spaces}><sheets><sheet name="A" r:id="s"/></sheets></workbook>',
         "xl/_rels/workbook.xml.rels": relations(s="worksheets/sheet1.xml", t="styles.xml", u="sharedStrings.xml"),
         "xl/worksheets/sheet1.xml": f"<worksheet {spaces}><sheetData>{rows}</sheetData>{after}</worksheet>",
-        "xl/styles.xml": f"<styleSheet {MAIN}><numFmts>{codes}</numFmts><cellXfs>{used}</cellXfs></styleSheet>",
+        "xl/styles.xml": f"<styleSheet {MAIN}><numFmts>{codes}</numFmts><cellXfs>{styles_xml}</cellXfs></styleSheet>",
         "xl/sharedStrings.xml": f"<sst {MAIN}><si><r><t>ri</t></r><r><t>ch</t></r><rPh><t>x</t></rPh></si></sst>",
         **more,
     }
@@ -79,7 +79,7 @@ def test_D6_a_sheet_of_a_hundred_thousand_rows_is_read_in_pieces():
 
 
 @pytest.mark.parametrize(
-    ("inner", "seen"),
+    ("inner", "expected"),
     [
         ('<c r="A1"><f>SUM(1,41)</f></c>', "=SUM(1,41)"),
         ('<c r="A1"><f>"a"&amp;B1</f><v></v></c>', '="a"&B1'),
@@ -96,17 +96,17 @@ def test_D6_a_sheet_of_a_hundred_thousand_rows_is_read_in_pieces():
         (number("A1", "1", 99), "1"),
     ],
 )
-def test_D6_a_cell_shows_what_a_person_sees(inner: str, seen: str):
-    assert cell(inner) == seen
+def test_D6_a_cell_shows_what_a_person_sees(inner: str, expected: str):
+    assert cell(inner) == expected
 
 
 def test_D6_links_and_comments_of_cells_are_read():
     rows = f'<row r="1">{text("A1", "shop")}{text("B1", "plain")}</row>'
     linked = '<hyperlinks><hyperlink ref="A1:A2" r:id="h"/></hyperlinks>'
-    said = '<comment ref="B1"><text><r><t>why?</t></r></text></comment>'
+    comment_xml = '<comment ref="B1"><text><r><t>why?</t></r></text></comment>'
     parts = {
         "xl/worksheets/_rels/sheet1.xml.rels": relations(h="https://x.y/?a=1&amp;b=2", c="../comments1.xml"),
-        "xl/comments1.xml": f"<comments {MAIN}><commentList>{said}</commentList></comments>",
+        "xl/comments1.xml": f"<comments {MAIN}><commentList>{comment_xml}</commentList></comments>",
     }
     reading = read(book(rows, linked, **parts), "xlsx")
     assert reading.cells() == [("[shop](https://x.y/?a=1&b=2)", "plain")]
@@ -143,7 +143,7 @@ def test_D6_a_cell_at_an_impossible_place_is_read(place: str):
 @pytest.mark.parametrize("kind", ["s", "b", "n", "e"])
 def test_D6_an_impossible_value_does_no_harm(kind: str, value: str):
     inner = "".join(f'<c t="{kind}" s="{style}"><v>{value}</v></c>' for style in range(len(STYLES)))
-    assert read(book(f"<row>{inner}</row>"), "xlsx").opened.page_count == 1
+    assert read(book(f"<row>{inner}</row>"), "xlsx").start.page_count == 1
 
 
 def test_D6_a_sheet_that_is_damaged_says_so():
@@ -153,8 +153,8 @@ def test_D6_a_sheet_that_is_damaged_says_so():
 @given(some.dictionaries(some.tuples(some.integers(1, 2_000), some.integers(1, 200)), some.just("x"), max_size=30))
 def test_D6_no_cell_is_lost_wherever_it_is(places: dict[tuple[int, int], str]):
     lines = [(row, [(column, words)]) for (row, column), words in places.items()]
-    found = [one for element in sheet_elements(lines) for row in element.rows for one in row if one]
-    assert len(found) == len(places)
+    texts = [one for element in sheet_elements(lines) for row in element.rows for one in row if one]
+    assert len(texts) == len(places)
 
 
 @given(some.integers(0, 400), some.none() | some.text(max_size=12), some.text(max_size=12) | some.floats().map(str))

@@ -31,10 +31,10 @@ def shape(*paragraphs: str, role: str = "") -> str:
 def deck(slide: str, head: str = "", attributes: str = "", **more: str) -> bytes:
     targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
     targets |= {"c1": "../charts/chart1.xml", "k1": "../comments/comment1.xml", "k2": "../comments/modern.xml"}
-    listed = '<p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst>'
+    slide_list = '<p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst>'
     return package(
         {
-            "ppt/presentation.xml": f"<p:presentation {SPACES}>{listed}</p:presentation>",
+            "ppt/presentation.xml": f"<p:presentation {SPACES}>{slide_list}</p:presentation>",
             "ppt/_rels/presentation.xml.rels": relations(s1="slides/slide1.xml"),
             "ppt/slides/slide1.xml": f"{head}<p:sld {SPACES} {attributes}>{slide}</p:sld>",
             "ppt/slides/_rels/slide1.xml.rels": relations(**targets),
@@ -57,7 +57,7 @@ def point(kind: str, words: str, level: int = 0, more: str = "") -> str:
 
 FURNITURE = shape(run("7"), role="sldNum") + shape(run("2025"), role="dt")
 POINTS = shape(run("top"), '<a:pPr lvl="1"/>' + run("below"), '<a:pPr><a:buChar char="-"/></a:pPr>' + run("mark"))
-NUMBERED = shape(
+NUMBERING = shape(
     *(point("arabicPeriod", "a"), point("alphaLcParenR", "b", 1), point("arabicPeriod", "c"), run("plain")),
     *(point("arabicPeriod", "d"), point("romanUcParenBoth", "e", 1, 'startAt="4"'), point("odd", "f", 2)),
 )
@@ -79,7 +79,7 @@ SLIDES: dict[str, tuple[str, list[str]]] = {
         POINTS + shape('<a:pPr lvl="many"/>' + run("odd")),
         ["top", "  - below", "- mark", "odd"],
     ),
-    "numbered points": (NUMBERED, ["1. a", "  a) b", "2. c", "plain", "1. d", "  (IV) e", "    - f"]),
+    "numbered points": (NUMBERING, ["1. a", "  a) b", "2. c", "plain", "1. d", "  (IV) e", "    - f"]),
     "what only older programs show is not read twice": (
         f"<mc:AlternateContent>{NEW_AND_OLD}</mc:AlternateContent>",
         ["once"],
@@ -105,11 +105,11 @@ def test_D6_words_on_a_slide_are_read_as_people_see_them(case: str):
 
 
 def test_D6_diagrams_and_comments_of_a_slide_are_read_and_a_hidden_one_says_so():
-    said = f"<n:txBody><a:p>{run('be')}{run('cause')}</a:p></n:txBody>"
+    comment_xml = f"<n:txBody><a:p>{run('be')}{run('cause')}</a:p></n:txBody>"
     parts = {
         "ppt/diagrams/data1.xml": f"<x {SPACES}><a:p>{run('Plan')}</a:p><a:p>{run('Do')}</a:p></x>",
         "ppt/comments/comment1.xml": f"<p:cmLst {SPACES}><p:cm><p:text>why?</p:text></p:cm></p:cmLst>",
-        "ppt/comments/modern.xml": f'<n:cmLst xmlns:n="n" {SPACES}><n:cm>{said}</n:cm></n:cmLst>',
+        "ppt/comments/modern.xml": f'<n:cmLst xmlns:n="n" {SPACES}><n:cm>{comment_xml}</n:cm></n:cmLst>',
     }
     expected = ["[slide 1 (hidden)]", "words", "Plan", "Do", "[comment] why?", "[comment] because"]
     data = deck(shape(run("words")), attributes='show="0"', **parts)
@@ -118,7 +118,7 @@ def test_D6_diagrams_and_comments_of_a_slide_are_read_and_a_hidden_one_says_so()
 
 def test_D6_a_damaged_slide_says_so_and_the_rest_is_read():
     reading = read(deck("<unclosed>"), "pptx")
-    assert reading.opened == DocumentStart(unit="slide", page_count=1)
+    assert reading.start == DocumentStart(unit="slide", page_count=1)
     assert reading.text == "[slide 1]\n\n[slide 1 is damaged and cannot be read]"
     entities = deck(shape(run("&e;")), '<!DOCTYPE x [<!ENTITY e "grow">]>')
     assert read(entities, "pptx").text == reading.text
@@ -141,21 +141,19 @@ def series(name: str, *values: str) -> str:
 
 
 def chart(*columns: str, title: str = "") -> str:
-    named = f"<c:title><a:p>{run(title)}</a:p></c:title>" if title else ""
-    return (
-        f"<c:chartSpace {SPACES}><c:chart>{named}<c:barChart>{''.join(columns)}</c:barChart></c:chart></c:chartSpace>"
-    )
+    title_xml = f"<c:title><a:p>{run(title)}</a:p></c:title>" if title else ""
+    return f"<c:chartSpace {SPACES}><c:chart>{title_xml}<c:barChart>{''.join(columns)}</c:barChart></c:chart></c:chartSpace>"
 
 
 def test_D6_a_chart_is_the_table_it_was_drawn_from():
-    drawn = chart(series("North", "1", "2"), series("South", "3"), title="Sales")
-    reading = read(deck(CHART, **{"ppt/charts/chart1.xml": drawn}), "pptx")
+    chart_xml = chart(series("North", "1", "2"), series("South", "3"), title="Sales")
+    reading = read(deck(CHART, **{"ppt/charts/chart1.xml": chart_xml}), "pptx")
     assert reading.texts("paragraph") == ["[chart: Sales]"]
     assert reading.cells() == [("", "North", "South"), ("Q1", "1", "3"), ("Q2", "2", "")]
 
 
-@pytest.mark.parametrize("drawn", ["", "<c:ser", chart(), chart('<c:ser><c:val><c:pt idx="-1"/></c:val></c:ser>')])
-def test_D6_a_chart_that_is_damaged_does_no_harm(drawn: str):
-    reading = read(deck(CHART + shape(run("words")), **{"ppt/charts/chart1.xml": drawn}), "pptx")
+@pytest.mark.parametrize("chart_xml", ["", "<c:ser", chart(), chart('<c:ser><c:val><c:pt idx="-1"/></c:val></c:ser>')])
+def test_D6_a_chart_that_is_damaged_does_no_harm(chart_xml: str):
+    reading = read(deck(CHART + shape(run("words")), **{"ppt/charts/chart1.xml": chart_xml}), "pptx")
     assert reading.cells() == []
     assert reading.texts("paragraph")[-1] == "words"

@@ -14,7 +14,7 @@ from recto.errors import FileRefused, StorageDown
 from recto.files.documents.document_file import Column, DocumentFile
 from recto.files.parsing.ports import DocumentStart, FoundElements
 
-GONE = "gone"
+MISSING = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
 DAMAGED = "its cached text is damaged and was deleted; read it again"
 # Errors of a file that is not what was written.
@@ -102,7 +102,7 @@ class CachedDocument:
 
         Readers of a deleted file always get the error.
         """
-        is_gone = isinstance(error, FileRefused) and error.code == GONE
+        is_gone = isinstance(error, FileRefused) and error.code == MISSING
         if self._extent.is_whole and not is_gone:
             return None
         if isinstance(error, FileRefused) and self._extent.elements and not is_gone:

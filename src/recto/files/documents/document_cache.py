@@ -17,7 +17,7 @@ from recto.config.file_settings import DocumentSettings
 from recto.conversation.file_formats import format_of
 from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused
-from recto.files.documents.cached_document import GONE, CachedDocument, run_to_end
+from recto.files.documents.cached_document import MISSING, CachedDocument, run_to_end
 from recto.files.documents.document_folder import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
@@ -80,7 +80,14 @@ class DocumentCache:
 
     async def open(self, attachment: Attachment, pieces: Pieces) -> CachedDocument:
         """Return a document. If it is not cached, start to parse it; `pieces` returns its bytes."""
-        key = self._key(attachment)
+        limits, ocr = self._settings.limits, self._settings.ocr
+        key = DocumentKey(
+            owner=attachment.owner,
+            blob=attachment.blob,
+            sha256=attachment.sha256,
+            format=format_of(attachment.mime_type, attachment.name),
+            options=f"{ocr} {limits.pages} {limits.characters} {limits.ocr_pages}",
+        )
         self._check(key)
         while reading := self._readings.get(key):
             if not reading.document.is_damaged:
@@ -105,7 +112,7 @@ class DocumentCache:
         names = frozenset(blobs)
         self._forgetting.update(names)
         try:
-            await self._cancel(lambda key: key.blob in names, FileRefused(DELETED, code=GONE))
+            await self._cancel(lambda key: key.blob in names, FileRefused(DELETED, code=MISSING))
             await asyncio.to_thread(self._folder.forget, names)
         finally:
             self._forgetting -= Counter(names)
@@ -142,17 +149,7 @@ class DocumentCache:
         if self._is_closed:
             raise FileRefused(STOPPED, code="busy")
         if key.blob in self._forgetting:
-            raise FileRefused(DELETED, code=GONE)
-
-    def _key(self, attachment: Attachment) -> DocumentKey:
-        limits, ocr = self._settings.limits, self._settings.ocr
-        return DocumentKey(
-            owner=attachment.owner,
-            blob=attachment.blob,
-            sha256=attachment.sha256,
-            format=format_of(attachment.mime_type, attachment.name),
-            options=f"{ocr} {limits.pages} {limits.characters} {limits.ocr_pages}",
-        )
+            raise FileRefused(DELETED, code=MISSING)
 
     async def _read(
         self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_damaged: bool

@@ -132,7 +132,10 @@ def ascii_host(host: str) -> str:
     A name whose characters stand for others, such as ⓔ for e, is refused: it is never silently taken for another.
     """
     if host.startswith("["):
-        return _address_6(host[1:-1])
+        try:
+            return str(IPv6Address(host[1:-1]))
+        except ValueError as error:
+            raise _bad("its host is in brackets and is no IPv6 address") from error
     name = "".join([one.lower() if one.isascii() else one for one in host]).removesuffix(".")
     ascii = ".".join([_ascii_label(label) for label in name.split(".")])
     if len(ascii) > HOST_CHARACTERS:
@@ -167,12 +170,8 @@ def _matches(host: str, port: int, scheme: str, pattern: str) -> bool:
         return True
     if host_pattern.startswith("*."):
         # Nothing is below an address.
-        return host.endswith(host_pattern[1:]) and not _is_address(host)
+        return host.endswith(host_pattern[1:]) and not (":" in host or bool(_NUMBER.fullmatch(host.rpartition(".")[2])))
     return host == host_pattern
-
-
-def _is_address(host: str) -> bool:
-    return ":" in host or bool(_NUMBER.fullmatch(host.rpartition(".")[2]))
 
 
 def _address_4(text: str) -> str:
@@ -180,13 +179,6 @@ def _address_4(text: str) -> str:
         return str(IPv4Address(text))
     except ValueError as error:
         raise _bad("its host is a number, which programs read in different ways; write it as 192.0.2.1") from error
-
-
-def _address_6(text: str) -> str:
-    try:
-        return str(IPv6Address(text))
-    except ValueError as error:
-        raise _bad("its host is in brackets and is no IPv6 address") from error
 
 
 def _ascii_label(label: str) -> str:

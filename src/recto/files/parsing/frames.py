@@ -177,9 +177,10 @@ def _frame(row: FrameRow) -> Frame | Ready:
     match row["frame"]:
         case "found":
             elements = [_element(cast("FrameRow", element)) for element in cast("list[Json]", row["elements"])]
-            return FoundElements(
-                elements=tuple(elements), pages=_number(row["pages"]), scans=_is_true(row.get("scans", False))
-            )
+            value = row.get("scans", False)
+            if not isinstance(value, bool):
+                raise TypeError("neither true nor false")
+            return FoundElements(elements=tuple(elements), pages=_number(row["pages"]), scans=value)
         case "opened":
             unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
             return DocumentStart(
@@ -213,12 +214,6 @@ def _number(value: Json) -> int:
     return value
 
 
-def _is_true(value: Json) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("neither true nor false")
-    return value
-
-
 def _text(value: Json) -> str:
     """Return a text without NUL, which databases reject."""
     if not isinstance(value, str):
@@ -242,7 +237,7 @@ class FrameFilter:
         self.is_child_ready = False
         self._task, self._limits = task, task.limits
         self._reads_scans = False
-        self._opened: DocumentStart | None = None
+        self._document: DocumentStart | None = None
         self._characters = 0
         self._pages = 0
         self._bytes = 0
@@ -265,12 +260,12 @@ class FrameFilter:
             case Failed():
                 self.is_ended, self.is_child_ready = True, frame.code != MEMORY_CODE
                 raise FileRefused(frame.reason, code=frame.code)
-            case DocumentStart() if self._opened is None:
-                self._opened = frame
+            case DocumentStart() if self._document is None:
+                self._document = frame
                 return (frame,)
-            case FoundElements() if self._opened is not None:
+            case FoundElements() if self._document is not None:
                 return self._accept_elements(frame)
-            case DocumentEnd() if self._opened is not None:
+            case DocumentEnd() if self._document is not None:
                 self.is_ended = self.is_child_ready = True
                 return (frame,)
             case _:
@@ -284,10 +279,17 @@ class FrameFilter:
         self._reads_scans = self._reads_scans or batch.scans
         if not batch.elements and batch.pages == self._pages:
             return ()
-        elements = self._within_characters(self._within_pages(batch.elements))
+        most = self._limits.pages
+        elements = self._within_characters(
+            tuple([element for element in batch.elements if element.page is None or element.page <= most])
+        )
         is_all = elements == batch.elements
         # After a cut, pages count that start in the part before it.
-        pages = min(batch.pages, self._limits.pages) if is_all else self._last_page(elements)
+        pages = (
+            min(batch.pages, self._limits.pages)
+            if is_all
+            else max([self._pages, *[element.page for element in elements if element.page is not None]])
+        )
         self._pages = batch.pages
         let_through = FoundElements(elements=elements, pages=pages)
         if is_all and pages == batch.pages:
@@ -295,13 +297,6 @@ class FrameFilter:
         self.is_ended = True
         note = FoundElements(elements=(Element(kind="note", text=self._note()),), pages=pages)
         return (*([let_through] if elements else []), note, DocumentEnd())
-
-    def _last_page(self, elements: tuple[Element, ...]) -> int:
-        return max([self._pages, *[element.page for element in elements if element.page is not None]])
-
-    def _within_pages(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
-        most = self._limits.pages
-        return tuple([element for element in elements if element.page is None or element.page <= most])
 
     def _within_characters(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
         accepted: list[Element] = []
@@ -316,7 +311,7 @@ class FrameFilter:
     def _note(self) -> str:
         if self._characters > self._limits.characters:
             return f"[only the first {self._limits.characters:,} characters were read]"
-        unit = (self._opened.unit if self._opened else None) or "page"
-        count = self._opened.page_count if self._opened else None
+        unit = (self._document.unit if self._document else None) or "page"
+        count = self._document.page_count if self._document else None
         of_all = f" of {count:,}" if count is not None and count > self._limits.pages else ""
         return f"[only the first {self._limits.pages:,} {unit}s{of_all} were read]"

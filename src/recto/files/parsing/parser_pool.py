@@ -77,7 +77,17 @@ class Parsers:
             async for piece in pieces:
                 size += len(piece)
                 self._waiting_bytes[owner] += len(piece)
-                self._check_size(owner, task, size)
+                if size > task.limits.file_bytes:
+                    text = TOO_LARGE.format(size=task.limits.file_bytes, instead=INSTEAD)
+                    raise FileRefused(text, code="too_large")
+                most, of_owner, total = (
+                    self._settings.waiting_bytes,
+                    self._waiting_bytes[owner],
+                    self._waiting_bytes.total(),
+                )
+                # A single document always fits; all documents of one user get half of the room.
+                if (total > most and total > size) or (of_owner > most / 2 and of_owner > size):
+                    raise FileRefused(BUSY, code="busy")
                 await spool.add(piece)
             if size <= THREAD_BYTES and is_plain(task.format):
                 small = await self._thread_frames(owner, task, spool)
@@ -114,15 +124,6 @@ class Parsers:
 
     # One document
 
-    def _check_size(self, owner: str, task: Task, size: int) -> None:
-        if size > task.limits.file_bytes:
-            text = TOO_LARGE.format(size=task.limits.file_bytes, instead=INSTEAD)
-            raise FileRefused(text, code="too_large")
-        most, of_owner, total = self._settings.waiting_bytes, self._waiting_bytes[owner], self._waiting_bytes.total()
-        # A single document always fits; all documents of one user get half of the room.
-        if (total > most and total > size) or (of_owner > most / 2 and of_owner > size):
-            raise FileRefused(BUSY, code="busy")
-
     async def _thread_frames(self, owner: str, task: Task, spool: Spool) -> list[Frame] | None:
         data = b"".join([piece async for piece in spool.pieces()])
         async with self._threads.turn(owner):
@@ -140,7 +141,12 @@ class Parsers:
         frame_filter = FrameFilter(task)
         watch = self._create_task(child.limit_memory(task.limits.memory_bytes))
         try:
-            await self._send(child, ParseOrder(task=task, size=size), spool)
+            try:
+                async with asyncio.timeout(self._settings.start_seconds), aclosing(spool.pieces()) as pieces:
+                    await child.send(ParseOrder(task=task, size=size), pieces)
+            except TimeoutError as error:
+                raise FileRefused(CRASHED, code="crashed") from error
+            spool.close()
             async with aclosing(self._receive(child, frame_filter)) as frames:
                 async for frame in frames:
                     yield frame
@@ -153,14 +159,6 @@ class Parsers:
                 self._discard(child)
                 if not self._is_closed and not self._spare and len(self._children) < self._settings.places:
                     self._create_task(self._start()).add_done_callback(self._make_started_spare)
-
-    async def _send(self, child: ChildProcess, order: ParseOrder, spool: Spool) -> None:
-        try:
-            async with asyncio.timeout(self._settings.start_seconds), aclosing(spool.pieces()) as pieces:
-                await child.send(order, pieces)
-        except TimeoutError as error:
-            raise FileRefused(CRASHED, code="crashed") from error
-        spool.close()
 
     async def _receive(self, child: ChildProcess, frame_filter: FrameFilter) -> AsyncGenerator[Frame]:
         """Yield frames up to the deadline. Time between two requests of the consumer does not count."""

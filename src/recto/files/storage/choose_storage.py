@@ -40,7 +40,12 @@ def read_storage_url(url: str) -> Path | LabelledStorage:
         raise _wrong(FORMS) from None
     match split.scheme:
         case "file":
-            return _folder_of(split)
+            path = Path(unquote(split.path))
+            if split.netloc not in ("", "localhost") or split.query or split.fragment or "\0" in str(path):
+                raise _wrong(FORMS)
+            if not path.is_absolute() or path == Path("/"):
+                raise _wrong("a folder is named by its whole path: write file:///FOLDER")
+            return path
         case "s3":
             return _in_bucket(split, os.environ)
         case _:
@@ -56,15 +61,6 @@ def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> LabelledSt
     except OSError as error:
         problem = f"its folder cannot be used ({error.strerror}). Name one that this user may write to"
         raise _wrong(problem) from error
-
-
-def _folder_of(split: SplitResult) -> Path:
-    path = Path(unquote(split.path))
-    if split.netloc not in ("", "localhost") or split.query or split.fragment or "\0" in str(path):
-        raise _wrong(FORMS)
-    if not path.is_absolute() or path == Path("/"):
-        raise _wrong("a folder is named by its whole path: write file:///FOLDER")
-    return path
 
 
 def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledStorage:

@@ -78,7 +78,7 @@ class LocalStorage:
         place = start
         try:
             while size := READ_BYTES if end is None else max(0, min(READ_BYTES, end - place)):
-                piece = await _on_disk(lambda place=place, wanted=size: file.read(place, wanted))
+                piece = await _on_disk(lambda place=place, count=size: file.read(place, count))
                 if not piece:
                     return
                 yield piece

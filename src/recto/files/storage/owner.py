@@ -60,7 +60,12 @@ async def claim_storage(
     elif label.owner != owner or note not in (None, label):
         raise _wrong(ANOTHERS)
     elif note is None:
-        await _note(storage, database, label)
+        # Store the note for an existing label: the database is new, or older than the label
+        content = await _look(storage, database)
+        # Any such database says `shared`; only files show that it is this one.
+        if content == "others" or (content == "nothing" and label.owner == SHARED):
+            raise _wrong(ANOTHERS)
+        await database.notes.add(NOTE, _text(label))
 
 
 async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner: str) -> None:
@@ -98,15 +103,6 @@ async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label
         label = new
         await database.notes.set(NOTE, _text(label))
     await storage.write_label(_text(label).encode())
-
-
-async def _note(storage: LabelledStorage, database: OwningDatabase, label: Label) -> None:
-    """Store the note for an existing label: the database is new, or older than the label."""
-    content = await _look(storage, database)
-    # Any such database says `shared`; only files show that it is this one.
-    if content == "others" or (content == "nothing" and label.owner == SHARED):
-        raise _wrong(ANOTHERS)
-    await database.notes.add(NOTE, _text(label))
 
 
 async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOwner:

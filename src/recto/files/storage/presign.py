@@ -46,15 +46,11 @@ def presign(
     query_text = "&".join(sorted(f"{_encoded(name)}={_encoded(value)}" for name, value in fields.items()))
     request = "\n".join(("GET", split.path, query_text, f"host:{split.netloc}\n", "host", "UNSIGNED-PAYLOAD"))
     hashed = hashlib.sha256(request.encode()).hexdigest()
-    signature = _hmac(_key(who, scope), "\n".join((ALGORITHM, stamp, scope, hashed))).hex()
-    return f"{split.scheme}://{split.netloc}{split.path}?{query_text}&X-Amz-Signature={signature}"
-
-
-def _key(who: S3Credentials, scope: str) -> bytes:
     key = f"AWS4{who.secret_key}".encode()
     for part in scope.split("/"):
         key = _hmac(key, part)
-    return key
+    signature = _hmac(key, "\n".join((ALGORITHM, stamp, scope, hashed))).hex()
+    return f"{split.scheme}://{split.netloc}{split.path}?{query_text}&X-Amz-Signature={signature}"
 
 
 def _hmac(key: bytes, text: str) -> bytes:

@@ -50,7 +50,7 @@ class StagedFile:
         self._disk = disk
         self._lock = threading.Lock()
         self._file: int | None = None
-        self._made: Path | None = None
+        self._current_path: Path | None = None
         self._is_dropped = False
 
     def write(self, pieces: Sequence[bytes]) -> None:
@@ -68,7 +68,7 @@ class StagedFile:
             self._close()
             self._disk.make_folder(self._target.parent)
             self._path.replace(self._target)
-            self._made = self._target
+            self._current_path = self._target
             self._disk.keep_folder(self._target.parent)
 
     def _write(self, pieces: Sequence[bytes]) -> None:
@@ -82,13 +82,13 @@ class StagedFile:
         with self._lock:
             self._is_dropped = True
             self._close()
-            if self._made:
-                self._made.unlink(missing_ok=True)
+            if self._current_path:
+                self._current_path.unlink(missing_ok=True)
 
     def _descriptor(self) -> int:
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, PRIVATE)
-            self._made = self._path
+            self._current_path = self._path
         return self._file
 
     def _close(self) -> None:

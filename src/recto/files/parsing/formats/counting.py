@@ -49,7 +49,10 @@ def format_number(number: int, way: str) -> str:
         case "upperRoman":
             return _roman(number).upper()
         case "chineseCounting" | "chineseCountingThousand" | "japaneseCounting" | "taiwaneseCountingThousand":
-            return _chinese(number)
+            tens, ones = divmod(number, 10)
+            if number >= _HUNDRED:
+                return ""
+            return (_CHINESE[tens] if tens > 1 else "") + ("十" if tens else "") + (_CHINESE[ones] if ones else "")
         case "decimalEnclosedCircle" | "decimalEnclosedCircleChinese":
             return chr(ord("①") + number - 1) if number <= _CIRCLES else ""
         case _:
@@ -62,13 +65,6 @@ def _roman(number: int) -> str:
         out += letters * (number // value)
         number %= value
     return out
-
-
-def _chinese(number: int) -> str:
-    tens, ones = divmod(number, 10)
-    if number >= _HUNDRED:
-        return ""
-    return (_CHINESE[tens] if tens > 1 else "") + ("十" if tens else "") + (_CHINESE[ones] if ones else "")
 
 
 def _squeezed(words: str) -> str:

@@ -124,7 +124,14 @@ def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator
         for one in parts:
             yield from _body(one, attachments, depth + 1)
     elif _is_words(part):
-        yield from _words(part)
+        text = decode(_bytes(part), normalize_encoding(part.get_content_charset() or ""))
+        if text is None:
+            yield Element(kind="note", text="[a part of this message has no text that can be read]")
+        elif part.get_content_subtype() == "html":
+            yield from parse_page(text)
+        else:
+            lines = "\n".join(text.splitlines())
+            yield from _paragraphs(_FLOWS.sub(" ", lines) if part.get_param("format") == "flowed" else lines)
     elif not kind.startswith("multipart/") or part.is_multipart():
         attachments.append(_attachment_of(part))
 
@@ -144,17 +151,6 @@ def _is_words(part: Message) -> bool:
     """Return True if a part belongs to the text of its message."""
     is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
     return part.get_content_maintype() == "text" and not is_apart and not part.is_multipart()
-
-
-def _words(part: Message) -> Iterator[Element]:
-    text = decode(_bytes(part), normalize_encoding(part.get_content_charset() or ""))
-    if text is None:
-        yield Element(kind="note", text="[a part of this message has no text that can be read]")
-    elif part.get_content_subtype() == "html":
-        yield from parse_page(text)
-    else:
-        lines = "\n".join(text.splitlines())
-        yield from _paragraphs(_FLOWS.sub(" ", lines) if part.get_param("format") == "flowed" else lines)
 
 
 def _paragraphs(text: str) -> Iterator[Element]:

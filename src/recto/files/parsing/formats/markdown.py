@@ -66,7 +66,9 @@ def _block(lines: list[str]) -> Iterator[Element]:
         cells = [row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line)]
         yield from table_elements(trim_rows(cells))
         return
-    text = _INNER_LINK.sub(r"\1", _join_lines(lines))
+    # Join the lines of a block, except at hard line breaks
+    lines_with_breaks = [_HARD_BREAK.sub("\\1\n", line.strip()) for line in lines]
+    text = _INNER_LINK.sub(r"\1", _LINE_BREAK.sub("\n", " ".join(lines_with_breaks)).strip())
     text = _TORN_LINK.sub(r" \2", text)
     if match := _HEADING.fullmatch(text):
         yield Element(kind="heading", text=text, level=len(match[1]))
@@ -76,12 +78,6 @@ def _block(lines: list[str]) -> Iterator[Element]:
         yield Element(kind="item", text="  " * (level - 1) + text.replace("\n", inner), level=level)
     else:
         yield Element(kind="paragraph", text=text)
-
-
-def _join_lines(lines: list[str]) -> str:
-    """Join the lines of a block, except at hard line breaks."""
-    lines_with_breaks = [_HARD_BREAK.sub("\\1\n", line.strip()) for line in lines]
-    return _LINE_BREAK.sub("\n", " ".join(lines_with_breaks)).strip()
 
 
 # Escape sequences of terminals, such as colours.
@@ -96,18 +92,13 @@ def parse_notebook(text: str) -> Iterator[Element]:
     if not isinstance(cells, list):
         yield from split_text([text])
         return
-    language = _language(whole)
-    for cell in cells:
-        if isinstance(cell, dict):
-            yield from _cell(cell, language)
-
-
-def _language(whole: Mapping[str, Json]) -> str:
-    """Return the language of the code, for fences."""
     data = whole.get("metadata")
     info = data.get("language_info") if isinstance(data, dict) else None
     name = info.get("name") if isinstance(info, dict) else None
-    return name if isinstance(name, str) and name.isalnum() else ""
+    language = name if isinstance(name, str) and name.isalnum() else ""
+    for cell in cells:
+        if isinstance(cell, dict):
+            yield from _cell(cell, language)
 
 
 def _cell(cell: Mapping[str, Json], language: str) -> Iterator[Element]:

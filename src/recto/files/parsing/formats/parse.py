@@ -67,7 +67,12 @@ def _form_of(data: bytes, form: str) -> str:
     if form == "pdf" or (signature == PDF and form not in _ZIPS | _OLES):
         return "pdf"
     if signature == OLE and form in _ZIPS | _OLES:
-        return _in_ole(data, form)
+        old = _OLD.get(form, form)
+        if is_locked(data, old):
+            raise UnreadableDocument(ENCRYPTED)
+        if old not in _OLES:
+            raise UnreadableDocument(DAMAGED)
+        return old
     if signature == ZIP and form in _ZIPS | _NEW.keys():
         if is_sealed(data):
             raise UnreadableDocument(ENCRYPTED)
@@ -77,29 +82,16 @@ def _form_of(data: bytes, form: str) -> str:
             raise UnreadableDocument(DAMAGED)
         return "rtf"
     if form in _OFTEN_TEXT and signature is None:
-        return _in_text(data, form)
+        # Detect HTML, tables and plain text, which many programs write under the names of old formats
+        text = decode(data[:65_536])
+        if text is None:
+            raise UnreadableDocument(DAMAGED)
+        if _MARKUP.match(text):
+            return "html"
+        return "csv" if form == "xls" else "txt"
     if form in _ZIPS | _OLES:
         raise UnreadableDocument(DAMAGED)
     return form
-
-
-def _in_ole(data: bytes, form: str) -> str:
-    old = _OLD.get(form, form)
-    if is_locked(data, old):
-        raise UnreadableDocument(ENCRYPTED)
-    if old not in _OLES:
-        raise UnreadableDocument(DAMAGED)
-    return old
-
-
-def _in_text(data: bytes, form: str) -> str:
-    """Detect HTML, tables and plain text, which many programs write under the names of old formats."""
-    text = decode(data[:65_536])
-    if text is None:
-        raise UnreadableDocument(DAMAGED)
-    if _MARKUP.match(text):
-        return "html"
-    return "csv" if form == "xls" else "txt"
 
 
 def _mail(data: bytes, form: str, task: Task) -> Iterator[Frame]:

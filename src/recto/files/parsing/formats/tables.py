@@ -41,7 +41,18 @@ def table_text(rows: Sequence[TableRow]) -> str:
 
 def line_of(row: TableRow) -> str:
     """Return a row as a line of Markdown."""
-    return "| " + " | ".join([_escaped(cell) if _SPECIAL.search(cell) else cell for cell in row]) + " |"
+    return (
+        "| "
+        + " | ".join(
+            [
+                _BREAKS.sub("<br>", cell.strip()).replace("\t", " ").replace("|", "\\|")
+                if _SPECIAL.search(cell)
+                else cell
+                for cell in row
+            ]
+        )
+        + " |"
+    )
 
 
 def trim_rows(rows: Iterable[Sequence[str]]) -> list[TableRow]:
@@ -59,13 +70,9 @@ def split_long_rows(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         if sum(map(len, row)) <= ROW_CHARACTERS:
             yield row
         else:
-            yield from _split_row(row)
-
-
-def _split_row(row: Sequence[str]) -> Iterator[list[str]]:
-    room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
-    for start in range(0, max(map(len, row)), room):
-        yield [cell[start : start + room] for cell in row]
+            room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
+            for start in range(0, max(map(len, row)), room):
+                yield [cell[start : start + room] for cell in row]
 
 
 def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[TableRow]]:
@@ -76,7 +83,3 @@ def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[TableRow
 
 def _pad(row: TableRow, width: int) -> TableRow:
     return row if len(row) >= width else row + ("",) * (width - len(row))
-
-
-def _escaped(cell: str) -> str:
-    return _BREAKS.sub("<br>", cell.strip()).replace("\t", " ").replace("|", "\\|")

@@ -53,14 +53,15 @@ def parse_page(text: str) -> Iterator[Element]:
     # The declared encoding no longer applies.
     page = _TOKEN.sub(_Tags().rewrite, _CHARSET.sub("", text))
     markdown = extract(page.encode("utf-8", "replace"), "html", "markdown").content
-    return parse_markdown(markdown) if markdown.strip() else _words(page)
-
-
-def _words(page: str) -> Iterator[Element]:
-    """Yield the lines of a page that is empty until its scripts run."""
-    for line in _TAG.sub("\n", page).split("\n"):
-        if words := " ".join(unescape(line).split()):
-            yield Element(kind="paragraph", text=words)
+    return (
+        parse_markdown(markdown)
+        if markdown.strip()
+        else (
+            Element(kind="paragraph", text=words)
+            for line in _TAG.sub("\n", page).split("\n")
+            if (words := " ".join(unescape(line).split()))
+        )
+    )
 
 
 class _Tags:
@@ -73,7 +74,11 @@ class _Tags:
     def rewrite(self, token: re.Match[str]) -> str:
         """Return the replacement of a tag, a comment or a form field."""
         if token["raw"]:
-            return _area(token["within"]) if token["raw"].lower() == "textarea" else ""
+            return (
+                ("<br>" + "<br>".join(token["within"].strip().splitlines()) + "<br>")
+                if token["raw"].lower() == "textarea"
+                else ""
+            )
         if token["field"]:
             return _field(token["field"].lower(), token["attributes"])
         if not token["name"] or (name := token["name"].lower()) in _VOID:
@@ -108,10 +113,6 @@ class _Tags:
 
 def _space(name: str) -> str:
     return "" if name in _INLINE else "<br>"
-
-
-def _area(text: str) -> str:
-    return "<br>" + "<br>".join(text.strip().splitlines()) + "<br>"
 
 
 def _field(name: str, attributes_text: str) -> str:

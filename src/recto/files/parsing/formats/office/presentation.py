@@ -266,7 +266,10 @@ def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Itera
         counts = {place: count for place, count in counts.items() if place <= level}
         numbering = properties.find(f"{_A}buAutoNum") if properties is not None else None
         if numbering is not None:
-            counts[level] = counts.get(level, _start(numbering) - 1) + 1
+            start = numbering.get("startAt", "")
+            counts[level] = (
+                counts.get(level, (int(start) if start.isdecimal() and len(start) <= len(_LEVELS) else 1) - 1) + 1
+            )
             yield Element(
                 kind="item", text=f"{_INDENT * level}{_list_mark(numbering, counts[level])} {text}", level=level + 1
             )
@@ -276,11 +279,6 @@ def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Itera
             yield Element(kind="item", text=f"{_INDENT * level}- {text}", level=level + 1)
         else:
             yield Element(kind="paragraph", text=text)
-
-
-def _start(numbering: ElementTree.Element) -> int:
-    start = numbering.get("startAt", "")
-    return int(start) if start.isdecimal() and len(start) <= len(_LEVELS) else 1
 
 
 def _list_mark(numbering: ElementTree.Element, number: int) -> str:

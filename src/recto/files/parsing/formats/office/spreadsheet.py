@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from recto.conversation.document import Element
 from recto.files.parsing.formats.archive import RELATION, Archive, read_member, read_targets, read_xml
 from recto.files.parsing.formats.office.number_formats import Shape, format_value, shape_of
-from recto.files.parsing.formats.office.old_office import NOTHING_SHOWN, ShownCells, shown_cells
+from recto.files.parsing.formats.office.old_office import NOTHING_SHOWN, shown_cells
 from recto.files.parsing.formats.office.opendocument import prepare_ods, sheet_charts
 from recto.files.parsing.formats.tables import TableRow, table_elements, trim_rows
 from recto.files.parsing.formats.xberg_document import extract, link, note
@@ -68,19 +68,20 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
     for table in result.tables:
         # xberg and `shown_cells` count sheets of charts differently; then no text is replaced.
         shown_texts = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
-        tables[table.page_number].append(trim_rows(_as_shown(table.cells, shown_texts)))
+        tables[table.page_number].append(
+            trim_rows(
+                [
+                    [shown_texts.get((number, column), cell) for column, cell in enumerate(row)]
+                    for number, row in enumerate(table.cells)
+                ]
+            )
+        )
     is_hidden = HIDDEN[form](data)
     charts = sheet_charts(data) if form == "ods" else None
     for number in sorted({*names, *tables}):
         name = names.get(number, "")
         elements = chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
         yield name, is_hidden(name), chain(elements, charts(name) if charts else ())
-
-
-def _as_shown(rows: Sequence[Sequence[str]], shown_texts: ShownCells) -> list[list[str]]:
-    return [
-        [shown_texts.get((number, column), cell) for column, cell in enumerate(row)] for number, row in enumerate(rows)
-    ]
 
 
 def _lines(rows: Sequence[TableRow]) -> list[SheetLine]:
@@ -276,7 +277,14 @@ def open_workbook(data: bytes) -> Workbook | None:
     leads = read_targets(archive, _WORKBOOK)
     if root is None or not leads:
         return None
-    sheets = tuple(_sheet_of(one, leads) for one in root.iter(f"{_S}sheet"))
+    sheets = tuple(
+        Sheet(
+            name=one.get("name", ""),
+            part=leads.get(one.get(f"{RELATION}id", ""), ""),
+            is_hidden="idden" in one.get("state", ""),
+        )
+        for one in root.iter(f"{_S}sheet")
+    )
     shared = next((name for name in leads.values() if name.endswith("sharedStrings.xml")), "")
     texts = archive.text(shared) if shared else ""
     if (shared and not texts) or any(archive.is_too_large(sheet.part) for sheet in sheets):
@@ -289,11 +297,6 @@ def open_workbook(data: bytes) -> Workbook | None:
         shapes=_shapes(read_xml(archive, next((name for name in leads.values() if name.endswith("styles.xml")), ""))),
         from_1904=settings is not None and settings.get("date1904", "0") in ("1", "true"),
     )
-
-
-def _sheet_of(one: ElementTree.Element, leads: Mapping[str, str]) -> Sheet:
-    name = leads.get(one.get(f"{RELATION}id", ""), "")
-    return Sheet(name=one.get("name", ""), part=name, is_hidden="idden" in one.get("state", ""))
 
 
 def _shapes(root: ElementTree.Element | None) -> list[Shape]:

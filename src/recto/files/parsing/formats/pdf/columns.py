@@ -106,14 +106,15 @@ def _row(line: PageLine, columns: Sequence[tuple[float, float]]) -> tuple[str, .
 def _is_table(rows: Sequence[tuple[str, ...]]) -> bool:
     """Return True for cells of a table; False for columns of prose, lists with their marks, and signs."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
-    short = sum(sum(map(_words, column)) / len(column) <= SHORT_CELL for column in columns)
+    short = sum(
+        sum(max(len(cell.split()), sum(not one.isascii() for one in cell) / CHARACTERS_A_WORD) for cell in column)
+        / len(column)
+        <= SHORT_CELL
+        for column in columns
+    )
     is_list = len(columns) == FEWEST_COLUMNS and all(map(_MARK.fullmatch, columns[0]))
     has_letters = any(_letters(cell) for row in rows for cell in row)
     return 2 * short >= len(columns) and has_letters and not is_list
-
-
-def _words(cell: str) -> float:
-    return max(len(cell.split()), sum(not one.isascii() for one in cell) / CHARACTERS_A_WORD)
 
 
 def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int) -> list[Element]:

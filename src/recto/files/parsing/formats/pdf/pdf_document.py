@@ -10,7 +10,7 @@ import time
 import unicodedata
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate, chain, groupby, repeat
@@ -48,19 +48,17 @@ def parse_pdf(data: bytes, task: Task) -> Iterator[Frame]:
         if count and not any(map(document.has_page, range(min(count, LOST_IN_A_ROW)))):
             raise UnreadableDocument(DAMAGED)
         yield DocumentStart(unit="page", page_count=count)
-        yield from _in_parts(_pages(document, task), {pages.stop for pages in _chunks(count)})
-
-
-def _in_parts(pages: Iterator[FoundElements], ends: Container[int]) -> Iterator[FoundElements]:
-    """Combine pages up to these ends. Yield earlier after some time, and before scans, which may take seconds."""
-    ready, last_time, last = list[Element](), time.monotonic(), 0
-    for batch in pages:
-        ready, last = [*ready, *batch.elements], batch.pages
-        if last in ends or batch.scans or time.monotonic() - last_time > PART_SECONDS:
-            yield FoundElements(elements=tuple(ready), pages=last, scans=batch.scans)
-            ready, last_time = [], time.monotonic()
-    if ready:
-        yield FoundElements(elements=tuple(ready), pages=last)
+        # Combine pages up to these ends. Yield earlier after some time, and before scans, which may take seconds.
+        pages = _pages(document, task)
+        ends = {pages.stop for pages in _chunks(count)}
+        ready, last_time, last = list[Element](), time.monotonic(), 0
+        for batch in pages:
+            ready, last = [*ready, *batch.elements], batch.pages
+            if last in ends or batch.scans or time.monotonic() - last_time > PART_SECONDS:
+                yield FoundElements(elements=tuple(ready), pages=last, scans=batch.scans)
+                ready, last_time = [], time.monotonic()
+        if ready:
+            yield FoundElements(elements=tuple(ready), pages=last)
 
 
 def _pages(pdf: Pdf, task: Task) -> Iterator[FoundElements]:

@@ -246,7 +246,11 @@ class Pdf:
                 largest = math.sqrt(_MOST_PIXELS / max(1.0, width * height))
                 bitmap = page.render(scale=min(_DOTS_AN_INCH / _POINTS_AN_INCH, largest), grayscale=True)
                 try:
-                    return _pgm(bitmap)
+                    pixels = bytes(bitmap.buffer)
+                    rows = (
+                        pixels[row * bitmap.stride : row * bitmap.stride + bitmap.width] for row in range(bitmap.height)
+                    )
+                    return b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
                 finally:
                     bitmap.close()
         except self._library.PdfiumError as error:
@@ -295,7 +299,10 @@ class Pdf:
             for place in range(min(_MOST_POINTS, self._raw.FPDFPath_CountSegments(path.raw))):
                 segment = self._raw.FPDFPath_GetPathSegment(path.raw, place)
                 if self._raw.FPDFPathSegment_GetPoint(segment, byref(x), byref(y)):
-                    points.append(_place_point(path, x.value, y.value))
+                    point, around = path.get_matrix().on_point(x.value, y.value), path.container
+                    while around:
+                        point, around = around.get_matrix().on_point(*point), around.container
+                    points.append(point)
             yield from ((*start, *end) for start, end in pairwise(points))
 
     def _links(self, page: _Page, words: _TextPage) -> Iterator[PageLink]:
@@ -379,14 +386,6 @@ def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> 
     return PageLine(bottom=bottom, height=height, pieces=tuple(pieces))
 
 
-def _place_point(path: _Object, x: float, y: float) -> tuple[float, float]:
-    """Return the place of a point of a path on its page."""
-    point, around = path.get_matrix().on_point(x, y), path.container
-    while around:
-        point, around = around.get_matrix().on_point(*point), around.container
-    return point
-
-
 def _count_distinct(places: Sequence[float]) -> int:
     """Count places that are not the same."""
     sorted_places = sorted(places)
@@ -397,12 +396,6 @@ def _area(corners: _Corners, within: _Corners) -> float:
     left, bottom = map(max, corners[:2], within[:2])
     right, top = map(min, corners[2:], within[2:])
     return max(0.0, right - left) * max(0.0, top - bottom)
-
-
-def _pgm(bitmap: _Bitmap) -> bytes:
-    pixels = bytes(bitmap.buffer)
-    rows = (pixels[row * bitmap.stride : row * bitmap.stride + bitmap.width] for row in range(bitmap.height))
-    return b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
