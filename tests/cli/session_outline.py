@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.reader import read_session
 from recto.cli.sessions.session import Session
 from recto.conversation.messages import (
     AssistantMessage,

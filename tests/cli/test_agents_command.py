@@ -143,8 +143,7 @@ def test_C1_new_refuses_a_name_that_is_none(name: str):
     code, out, err = run("new", "--", name)
     assert (code, out) == (WRONG_USE, "")
     assert (
-        err
-        == f"recto agents new: {name!r} is not a valid name: an agent's name has 1 to 64 letters, digits, - or _, "
+        err == f"recto agents new: {name!r} is not a valid name: an agent's name has 1 to 64 letters, digits, - or _, "
         "all ASCII, and does not begin with _.\n"
     )
     assert list(Path.cwd().iterdir()) == []

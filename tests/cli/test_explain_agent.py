@@ -58,7 +58,7 @@ def test_C1_without_a_skill_it_is_the_lean_page():
     lines, prompt = explained()
     assert lines[:4] == [
         "agent   guide; phase select: no skill is active",
-        "user    nobody: name one with --user to see what is kept of them",
+        "user    none (use the data of a user with --user)",
         "read    nothing",
         "history the newest 5 messages before the current turn",
     ]
@@ -78,7 +78,7 @@ def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom(
     assert "1990-05-15" in prompt
     assert "解读命盘。" in prompt
     nobody = explained("--skill", "chart")
-    assert "read    birth_info (not known), skill_data.chart (not known)" in nobody[0]
+    assert "read    birth_info (unknown), skill_data.chart (unknown)" in nobody[0]
     assert "调用 collect_birth_info。" in nobody[1]
 
 
@@ -109,7 +109,7 @@ def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
     assert prompt.startswith("你是向导。")
     assert "<!-- TOOLS_START -->\n- use_skill: " in prompt
     tokens = OFFLINE.count((prompt.removesuffix("\n"),))[0]
-    assert f"tokens  {tokens} of the system prompt, a budget of 100; it tells of the tools too" in lines
+    assert f"tokens  {tokens} of the system prompt, a budget of 100; including the tools" in lines
     assert "tool    hello: Say hello, whatever the skill." in lines
     taken = "cut     use_skill: skill directory: 3 skills: triggers and scenarios left out"
     assert [line for line in lines if line.startswith(taken)]
@@ -138,7 +138,7 @@ def test_C1_as_json_it_has_the_prompt_and_why():
         ),
         (
             ("guide", "--scenario", "love"),
-            "Setting --scenario is 'love'; scenarios are those of a skill. Name the skill with --skill.",
+            "Setting --scenario is 'love'; a scenario belongs to a skill. Name the skill with --skill.",
         ),
         (("guide", "--skill", "core", "--scenario", "love"), "Name the skill with --skill."),
         (("guide", "--voice", "loud"), "Setting --voice is 'loud'; there is none; Known: direct, warm"),

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from recto.cli.replay.evidence import Evidence
-from recto.cli.replay.measure import NONE, PolicyRun, replay_session, worst_point
+from recto.cli.replay.results import NONE, PolicyRun, replay_session, worst_point
 from recto.conversation.messages import Message
 from tests.cli.test_replay_simulation import SETTINGS, called, result, session_of, user
 

@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.cli.replay.evidence import Evidence, evidence, lines_in, quoted_lines
-from recto.cli.replay.measure import NONE, ReplayedSession, replay_session, share_saved, worst_point
 from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES, PageChanges
-from recto.cli.replay.replay_settings import ReplaySettings
-from recto.cli.replay.simulate import PlayedCall, play
-from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
-from recto.cli.sessions.detect import read_session
+from recto.cli.replay.results import NONE, PlayedCall, ReplayedSession, play, replay_session, share_saved, worst_point
+from recto.cli.replay.stretches import CallStretch, ReplaySettings, SessionCall, stretches_of
+from recto.cli.sessions.reader import read_session
 from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import dump
 from recto.conversation.messages import AssistantMessage, Message, Opaque, Text, ToolCall, ToolMessage, UserMessage

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.reader import read_session
 from recto.cli.sessions.session import Session
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage

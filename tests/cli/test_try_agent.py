@@ -88,7 +88,7 @@ def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
     code, out, err = tried(tmp_path, "agents/gardener", "Hello?", *MODEL, answers=(failure(400, "never"),))
     assert code == 1
     assert out.startswith("Page 1: ")
-    assert err.startswith("recto agents try: The model refused the request.")
+    assert err.startswith("recto agents try: The model rejected the request.")
 
 
 def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):

@@ -16,7 +16,7 @@ from recto.agents.agent import Agent
 from recto.agents.agent_folder import FILE, NAME, NAME_RULE, TOOLS_FILE, Toolbox, lint
 from recto.agents.agent_warnings import persona_tokens
 from recto.agents.file_input import with_reading
-from recto.agents.folders import Loaded, load_folder
+from recto.agents.folders import LoadedAgents, load_folder
 from recto.agents.template import new_files
 from recto.cli import options
 from recto.cli.calls.try_agent import try_agent
@@ -71,7 +71,9 @@ def check(
         for name, agent in loaded_agents.items()
     ]
     if as_json:
-        _print_json(loaded_agents, rows)
+        problems = [one.row() for one in loaded_agents.problems]
+        warnings = [one.row() for one in loaded_agents.warnings]
+        typer.echo(dump({"agents": rows, "problems": problems, "warnings": warnings}).decode())
     else:
         _print_lines(loaded_agents, rows, folder)
     empty = not loaded_agents and not loaded_agents.problems
@@ -134,7 +136,7 @@ def _check_agents_folder(folder: Path) -> Path:
 
 
 def _row(agent: Agent, folder: Path, tools: Toolbox, sources: Sequence[ToolSource]) -> dict[str, Json]:
-    external_tools = [tool.name for source in sources for tool in source.found.tools]
+    external_tools = [tool.name for source in sources for tool in source.state.tools]
     return {
         "name": agent.name,
         "description": agent.description,
@@ -150,12 +152,7 @@ def _row(agent: Agent, folder: Path, tools: Toolbox, sources: Sequence[ToolSourc
     }
 
 
-def _print_json(loaded_agents: Loaded, rows: list[dict[str, Json]]) -> None:
-    problems, warnings = [one.row() for one in loaded_agents.problems], [one.row() for one in loaded_agents.warnings]
-    typer.echo(dump({"agents": rows, "problems": problems, "warnings": warnings}).decode())
-
-
-def _print_lines(loaded_agents: Loaded, rows: list[dict[str, Json]], folder: Path) -> None:
+def _print_lines(loaded_agents: LoadedAgents, rows: list[dict[str, Json]], folder: Path) -> None:
     for problem in loaded_agents.problems:
         typer.echo(str(problem), err=True)
     for warning in loaded_agents.warnings:

@@ -34,7 +34,7 @@ def stop(command: str, problem: object, code: int) -> typer.Exit:
 
 def group(name: str, help: str) -> typer.Typer:
     """Return a command group."""
-    return typer.Typer(
+    commands = typer.Typer(
         name=name,
         help=help,
         no_args_is_help=True,
@@ -42,3 +42,6 @@ def group(name: str, help: str) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+    # Without a callback, typer drops the name of a group with a single command.
+    commands.callback()(lambda: None)
+    return commands

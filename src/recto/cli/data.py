@@ -1,4 +1,4 @@
-"""`recto backup`, `recto user` and `recto storage`: copy, export and delete stored data, and adopt a storage."""
+"""`recto backup`, `recto user`, `recto storage` and `recto keys`: administration of a data folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,13 +20,9 @@ from recto.config.settings import ServerSettings
 from recto.errors import SettingsError, WireError
 
 if TYPE_CHECKING:
-    from rich.status import Status
-
     from recto.store.store import Store
-    from recto.store.users.export import UserDeleted
+    from recto.store.users.export import DeletedUser
 
-
-from recto.cli.command import WRONG_USE
 
 SQLITE, DATABASE = "sqlite:///", "recto.db"
 PRIVATE_UMASK = 0o077
@@ -35,18 +30,9 @@ Tier = Annotated[
     str, typer.Argument(metavar="TIER", help="1 to 32 of a-z, 0-9, `_` and `-`. The default tier is `free`.")
 ]
 
-NO_DATA = (
-    "There is no data of a user {name!r}. The name is that in RECTO_API_KEYS, the `sub` of the JWT, or 'local' for the "
-    "local token. Choose the data folder of the server with --data."
-)
-
-ADOPTED = (
-    "The storage now belongs to the data folder {data}; servers of other data folders do not start on it. A running "
-    "server deletes files that its database does not know after an hour."
-)
-
 user = group("user", "Export or delete the data of a user, or set their tier.")
 storage = group("storage", "Manage the file storage.")
+keys = group("keys", "Manage the keys that sign file URLs.")
 
 
 def backup(
@@ -71,18 +57,17 @@ def backup(
         # The copy holds the data of all users: only its owner may read it.
         os.umask(PRIVATE_UMASK)
         target.mkdir(parents=True, exist_ok=True)
-        copied = partial(_copied, status)
+
+        def report(count: int) -> None:
+            status.update(f"Copying: {count} files")
+
         is_local = settings.storage_url is None
         # Copy files before the database, so that none is deleted before its turn; then copy the new ones.
-        count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if is_local else 0
+        count = copy_files(settings.files_folder, target / settings.files_folder.name, report) if is_local else 0
         backup_file(source, target / source.name)
-        count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if is_local else 0
+        count += copy_files(settings.files_folder, target / settings.files_folder.name, report) if is_local else 0
     files = f" with {count} files" if count else "" if is_local else "; the files are in an external storage"
     typer.echo(f"Copied to {target}{files}. Start a server on it with: recto serve --data {target}")
-
-
-def _copied(status: Status, count: int) -> None:
-    status.update(f"Copying: {count} files")
 
 
 @user.command("export")
@@ -96,7 +81,11 @@ def export_user(
     with exit_codes("user export"):
         count = asyncio.run(_export(load_server_settings(data, config), name))
     if not count:
-        raise stop("user export", NO_DATA.format(name=name), FAILED)
+        problem = (
+            f"There is no data of a user {name!r}. The name is that in RECTO_API_KEYS, the `sub` of the JWT, or "
+            "'local' for the local token. Choose the data folder of the server with --data."
+        )
+        raise stop("user export", problem, FAILED)
     typer.echo(f"{count} lines.", err=True)
 
 
@@ -127,13 +116,14 @@ def set_tier(
 ) -> None:
     """Set the tier of a user for all later runs. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user tier", WireError):
-        asyncio.run(_set_tier(load_server_settings(data, config), name, tier))
+        settings = load_server_settings(data, config)
+
+        async def change() -> None:
+            async with open_existing_store(settings) as store:
+                await store.users.set_tier(name, tier, datetime.now(UTC))
+
+        asyncio.run(change())
     typer.echo(f"User {name!r} has the tier {tier!r}.")
-
-
-async def _set_tier(settings: ServerSettings, name: str, tier: str) -> None:
-    async with open_existing_store(settings) as store:
-        await store.users.set_tier(name, tier, datetime.now(UTC))
 
 
 async def _export(settings: ServerSettings, name: str) -> int:
@@ -146,15 +136,18 @@ async def _export(settings: ServerSettings, name: str) -> int:
     return count
 
 
-async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
-    from recto.files.documents.document_files import DocumentFolder
+async def _delete(settings: ServerSettings, name: str) -> DeletedUser:
+    from recto.files.documents.document_folder import DocumentFolder
     from recto.files.storage.choose_storage import open_storage
     from recto.files.storage.owner import check_owner, owner_of
     from recto.tools.workspace.workspaces import sweep_workspaces
 
     async with open_existing_store(settings) as store:
         storage = open_storage(settings.storage_url, settings.files_folder)
-        owner = owner_of(_node(settings), is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
+        # The node name is empty if no server ever used the data folder.
+        node = settings.data / "node"
+        node_name = node.read_text(encoding="utf-8").strip() if node.exists() else ""
+        owner = owner_of(node_name, is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
         # Check first: a copied database may name files that belong to another server.
         await check_owner(storage, store, owner)
         deletion = await store.users.delete(name)
@@ -162,12 +155,6 @@ async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
     DocumentFolder(settings.parsed_folder).forget(deletion.blobs)
     await storage.delete(deletion.blobs)
     return deletion
-
-
-def _node(settings: ServerSettings) -> str:
-    """Return the node name of a data folder; empty if no server ever used it."""
-    file = settings.data / "node"
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 @asynccontextmanager
@@ -202,11 +189,6 @@ def load_server_settings(data: Path | None, config: Path | None) -> ServerSettin
     return load_settings({"data": data}, os.environ, config)
 
 
-@storage.callback()
-def _several() -> None:
-    """Manage the file storage."""
-
-
 @storage.command("adopt")
 def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
     """Assign the file storage to this data folder, for use after its previous data folder is lost.
@@ -216,7 +198,10 @@ def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig 
     with exit_codes("storage adopt"):
         settings = load_server_settings(data, config)
         asyncio.run(_adopt(settings))
-    typer.echo(ADOPTED.format(data=settings.data))
+    typer.echo(
+        f"The storage now belongs to the data folder {settings.data}; servers of others do not start on it. "
+        "A running server deletes files that its database does not know after an hour."
+    )
 
 
 async def _adopt(settings: ServerSettings) -> None:
@@ -235,14 +220,6 @@ async def _adopt(settings: ServerSettings) -> None:
             folder.close()
 
 
-keys = group("keys", "Manage the keys that sign file URLs.")
-
-
-@keys.callback()
-def _several() -> None:
-    """Manage the keys that sign file URLs."""
-
-
 @keys.command("rotate")
 def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
     """Sign with a new key from the next start on. URLs signed with the previous key stay valid until the next rotation.
@@ -251,8 +228,8 @@ def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None)
     """
     from recto.files.signing import rotate_keys
 
-    try:
-        settings = load_settings({"data": data}, os.environ, config)
+    with exit_codes("keys rotate"):
+        settings = load_server_settings(data, config)
         if settings.signing_keys:
             allowed = (
                 "RECTO_SIGNING_KEYS sets the keys: put a new one first there, and keep old ones while URLs use them"
@@ -262,6 +239,4 @@ def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None)
             allowed = "there is no such folder. Choose the data folder of a server with --data"
             raise SettingsError(name="data", value=str(settings.data), allowed=allowed)
         id = rotate_keys(settings.data)
-    except SettingsError as error:
-        raise stop("keys rotate", error, WRONG_USE) from error
     typer.echo(f"Key {id} signs from the next start on. Restart the server.")

@@ -1,4 +1,4 @@
-"""External tools of agents, tried for a command."""
+"""External tools of agents, as commands check them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recto.agents.agent_folder import FILE
 from recto.agents.external_tools import is_elsewhere
-from recto.agents.folders import Loaded
+from recto.agents.folders import LoadedAgents
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import SECRETS
 from recto.config.checked import nearest
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
     from recto.tools.registry import Registry
 
-# Passed in by the composition root; without it, external tools are not tried.
+# The composition root passes it in. Without it, commands do not connect to external tools.
 TryTools: TypeAlias = Callable[
     [ServerSettings, "Mapping[str, Agent]", "Mapping[str, Registry]"], "Mapping[str, Sequence[ToolSource]]"
 ]
 
 
 def find_external_tools(
-    try_tools: TryTools | None, settings: ServerSettings, loaded_agents: Loaded
+    try_tools: TryTools | None, settings: ServerSettings, loaded_agents: LoadedAgents
 ) -> Mapping[str, Sequence[ToolSource]]:
     """Return the external tools of each agent, by name."""
     agents = {name: agent for name, agent in loaded_agents.items() if agent.mcp or agent.openapi}
@@ -40,7 +40,7 @@ def find_external_tools(
     return try_tools(settings, agents, {name: load_own_tools(loaded_agents, name) for name in agents})
 
 
-def load_own_tools(loaded_agents: Loaded, name: str) -> Registry:
+def load_own_tools(loaded_agents: LoadedAgents, name: str) -> Registry:
     """Return the local tools of an agent."""
     from recto.tools.load_tools import load_folder_tools, load_package_tools, make_agent_tools, make_built_in_tools
     from recto.tools.registry import Registry
@@ -49,19 +49,14 @@ def load_own_tools(loaded_agents: Loaded, name: str) -> Registry:
     return Registry((*make_agent_tools(loaded_agents[name], Registry(make_built_in_tools())), *own))
 
 
-def add_tool_problems(loaded_agents: Loaded, tool_sources: Mapping[str, Sequence[ToolSource]]) -> Loaded:
+def add_tool_problems(loaded_agents: LoadedAgents, tool_sources: Mapping[str, Sequence[ToolSource]]) -> LoadedAgents:
     """Add the problems of external tools. They do not make an agent invalid."""
-    problems = [
-        _source_problem(source, source.found.problem) for source in _all_sources(tool_sources) if source.found.problem
-    ]
-    problems += [
-        problem
-        for name, sources in tool_sources.items()
-        for problem in _check_confirm_names(loaded_agents, name, sources)
-    ]
-    warnings = [
-        _source_problem(source, warning) for source in _all_sources(tool_sources) for warning in source.found.warnings
-    ]
+    problems, warnings = list[FileProblem](), list[FileProblem]()
+    for source in [source for sources in tool_sources.values() for source in sources]:
+        problems += [_source_problem(source, source.state.problem)] if source.state.problem else []
+        warnings += [_source_problem(source, warning) for warning in source.state.warnings]
+    for name, sources in tool_sources.items():
+        problems += _check_confirm_names(loaded_agents, name, sources)
     return replace(
         loaded_agents,
         broken_skills=(*loaded_agents.broken_skills, *dict.fromkeys(problems)),
@@ -69,20 +64,18 @@ def add_tool_problems(loaded_agents: Loaded, tool_sources: Mapping[str, Sequence
     )
 
 
-def _check_confirm_names(loaded_agents: Loaded, name: str, sources: Sequence[ToolSource]) -> Iterator[FileProblem]:
-    """Yield names in `confirm` that match no external tool: the tool meant would run without approval."""
+def _check_confirm_names(
+    loaded_agents: LoadedAgents, name: str, sources: Sequence[ToolSource]
+) -> Iterator[FileProblem]:
+    """Yield a problem for each name in `confirm` that matches no external tool: such a tool would need no approval."""
     agent = loaded_agents[name]
-    if any(source.found.problem for source in sources):
+    if any(source.state.problem for source in sources):
         return
-    tool_names = [tool.name for source in sources for tool in source.found.tools]
+    tool_names = [tool.name for source in sources for tool in source.state.tools]
     servers = [one.name for one in (*agent.mcp, *agent.openapi)]
     for one in [one for one in agent.confirm if is_elsewhere(one, servers) and one not in tool_names]:
-        text = f"confirm names {one!r}, which no tool is called, so nobody is asked{nearest(one, tool_names)}."
+        text = f"confirm names {one!r}, but there is no such tool{nearest(one, tool_names)}."
         yield FileProblem(file=loaded_agents.folders[name] / FILE, line=None, text=text)
-
-
-def _all_sources(tool_sources: Mapping[str, Sequence[ToolSource]]) -> Iterator[ToolSource]:
-    return (source for sources in tool_sources.values() for source in sources)
 
 
 def _source_problem(source: ToolSource, text: str) -> FileProblem:

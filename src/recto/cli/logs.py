@@ -50,7 +50,15 @@ class Secrets:
 
     def add(self, *more: str) -> None:
         """Hide these values too."""
-        forms = {*self._values, *[form for one in more if len(one) >= SHORTEST_SECRET for form in _forms(one)]}
+        forms = {
+            *self._values,
+            *[
+                form
+                for one in more
+                if len(one) >= SHORTEST_SECRET
+                for form in (one, dump(one)[1:-1].decode(), repr(one)[1:-1], quote(one, safe=""))
+            ],
+        }
         # Longest first: one secret may contain another.
         self._values = sorted(forms, key=len, reverse=True)
 
@@ -68,11 +76,6 @@ def _without_jwt(word: str) -> str:
     return before + HIDDEN if begins and rest.count(".") >= JWT_DOTS else word
 
 
-def _forms(secret: str) -> tuple[str, ...]:
-    """Return the secret and its forms in JSON, Python literals and URLs."""
-    return secret, dump(secret)[1:-1].decode(), repr(secret)[1:-1], quote(secret, safe="")
-
-
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, level, logger, message and `extra` fields."""
 
@@ -88,15 +91,19 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": self._hide(_message(record)),
         }
-        extra = {name: self._format_value(value) for name, value in vars(record).items() if name not in RECORD_FIELDS}
+        extra = {
+            name: (
+                value
+                if isinstance(value, (bool, float, type(None))) or (isinstance(value, int) and abs(value) < LARGEST)
+                else self._hide(str(value))
+            )
+            for name, value in vars(record).items()
+            if name not in RECORD_FIELDS
+        }
         if record.exc_info:
             extra["error"] = self._hide(self.formatException(record.exc_info))
         # Standard fields first for readability; `extra` cannot override them.
         return dump(own | extra | own).decode()
-
-    def _format_value(self, value: object) -> object:
-        is_plain = isinstance(value, (bool, float, type(None))) or (isinstance(value, int) and abs(value) < LARGEST)
-        return value if is_plain else self._hide(str(value))
 
 
 class TextFormatter(logging.Formatter):

@@ -23,7 +23,7 @@ COMMANDS = (
         "replay", "recto.cli.replay.replay_command", "Show how much folding would have saved in recorded sessions."
     ),
     CommandEntry("serve", "recto.cli.serve", "Serve agents over HTTP."),
-    CommandEntry("gateway", "recto.cli.gateway", "Relay model requests of other agents, repaired and folded."),
+    CommandEntry("gateway", "recto.cli.serve", "Relay model requests of other agents, repaired and folded."),
     CommandEntry("chat", "recto.cli.chat.chat_command", "Chat with an agent in the terminal."),
     CommandEntry("read", "recto.cli.read", "Print the text of documents as a model would receive it."),
     CommandEntry(
@@ -32,7 +32,7 @@ COMMANDS = (
     CommandEntry("backup", "recto.cli.data", "Copy database and files into a new folder."),
     CommandEntry("user", "recto.cli.data", "Export or delete the data of a user, or set their tier."),
     CommandEntry("agents", "recto.cli.agents", "Check, explain, try and create agents."),
-    CommandEntry("keys", "recto.cli.keys", "Manage the keys that sign file URLs."),
+    CommandEntry("keys", "recto.cli.data", "Manage the keys that sign file URLs."),
     CommandEntry("storage", "recto.cli.data", "Manage the file storage."),
 )
 

@@ -97,7 +97,16 @@ def read(
     """
     try:
         options = PrintOptions(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
-        _check(files, options, ocr, name)
+        if files.count(STDIN) > 1:
+            raise SettingsError(name="FILE", value=STDIN, allowed="standard input can be read only once")
+        if name and STDIN not in files:
+            raise SettingsError(name="--name", value=name, allowed="it names standard input: add - to the files")
+        if ocr and not re.fullmatch(r"\w+(\+\w+)*", ocr, re.ASCII):
+            raise SettingsError(name="--ocr", value=ocr, allowed="use names of tesseract, such as eng or chi_sim+eng")
+        if options.as_json and (options.offset or options.limit is not None):
+            raise SettingsError(
+                name="--json", value=True, allowed="combine it with --pages, not with --offset or --limit"
+            )
     except SettingsError as error:
         raise stop("read", error, WRONG_USE) from error
     readings = [_configure(_reading(file, name), options, ocr, seconds) for file in files]
@@ -120,19 +129,6 @@ def _pages(text: str | None) -> tuple[int, int | None] | None:
         if last is None or first <= last:
             return first, last
     raise SettingsError(name="--pages", value=text, allowed="use 3, 3-7 or 3-, counted from 1")
-
-
-def _check(files: Sequence[str], options: PrintOptions, ocr: str, name: str) -> None:
-    if files.count(STDIN) > 1:
-        raise SettingsError(name="FILE", value=STDIN, allowed="standard input can be read only once")
-    if name and STDIN not in files:
-        raise SettingsError(name="--name", value=name, allowed="it names standard input: add - to the files")
-    if ocr and not re.fullmatch(r"\w+(\+\w+)*", ocr, re.ASCII):
-        raise SettingsError(
-            name="--ocr", value=ocr, allowed="use the language names of tesseract, such as eng or chi_sim+eng"
-        )
-    if options.as_json and (options.offset or options.limit is not None):
-        raise SettingsError(name="--json", value=True, allowed="combine it with --pages, not with --offset or --limit")
 
 
 def _reading(file: str, name: str) -> Reading:
@@ -243,7 +239,13 @@ class Printer:
         if problem:
             self.problems.append(f"recto read: {outcome.name}: {problem}")
         if self._options.as_json:
-            self._write(dump(_row(outcome, elements, problem)) + b"\n")
+            row: dict[str, Json] = {"name": outcome.name}
+            if outcome.document is not None and elements is not None:
+                row["unit"], row["page_count"] = outcome.document.unit, outcome.document.page_count
+                row["elements"] = [element_row(element) for element in elements]
+            if problem:
+                row["error"] = problem
+            self._write(dump(row) + b"\n")
         elif not self._is_alone:
             content = problem if elements is None else _text(elements, self._options)
             block = join_documents([ParsedDocument(name=outcome.name, content=content)])
@@ -288,16 +290,6 @@ def _elements(outcome: ReadOutcome, options: PrintOptions) -> tuple[tuple[Elemen
 def _text(elements: tuple[Element, ...], options: PrintOptions) -> str:
     end = None if options.limit is None else options.offset + options.limit
     return text_of(elements)[options.offset : end]
-
-
-def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: str) -> dict[str, Json]:
-    row: dict[str, Json] = {"name": outcome.name}
-    if outcome.document is not None and elements is not None:
-        row["unit"], row["page_count"] = outcome.document.unit, outcome.document.page_count
-        row["elements"] = [element_row(element) for element in elements]
-    if problem:
-        row["error"] = problem
-    return row
 
 
 class ProgressBars:

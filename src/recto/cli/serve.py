@@ -1,4 +1,4 @@
-"""`recto serve`: the server in the foreground, its settings check and reloading."""
+"""`recto serve` and `recto gateway`: a server in the foreground, its settings check and reloading."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from urllib.parse import quote, unquote, urlsplit
@@ -69,7 +70,12 @@ def serve(
         if check:
             _print_settings(settings, entry.check(settings))
         elif reload:
-            _serve_with_reload(_files_to_watch(settings, config))
+            files = [path for path in (settings.agents, config or Path(FILE)) if path is not None and path.exists()]
+            if not files:
+                raise SettingsError(
+                    name="--reload", value="", allowed="there is nothing to watch. Name a folder with --agents"
+                )
+            _serve_with_reload(files)
         else:
             entry.serve(settings, _make_announce(settings, secrets, hello=hello), None)
 
@@ -84,7 +90,16 @@ def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -
         try:
             _greet(settings, url, address, new_token)
             if hello and token:
-                _say_hello(settings, url, address, token)
+                agent, data = settings.agent, str(settings.data)
+                started = sys.argv[0]
+                Greeting(
+                    url=url,
+                    token=token,
+                    address=address,
+                    agent=agent,
+                    data=data,
+                    command="recto" if which("recto") or Path(started).name != "recto" else started,
+                ).say()
             elif hello:
                 typer.echo("--hello needs the local token. Set RECTO_TOKEN in addition to API keys or JWT.")
         except BrokenPipeError:
@@ -99,35 +114,12 @@ def _greet(settings: ServerSettings, url: str, address: str, new_token: str | No
     typer.echo(f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C.")
     if new_token:
         typer.echo(f"Its token is {new_token}. Open {address}, or send it as Authorization: Bearer.")
-    for line in _describe_agents_folder(settings):
-        typer.echo(line)
+    if settings.agents_here == "used":
+        typer.echo(f"Agents of the folder {settings.agents} are used; --agents none disables them.")
+    elif settings.agents_here == "empty":
+        typer.echo("The folder agents contains no agent (a folder with AGENT.md), so it is not used.")
     if settings.model == "demo":
         typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
-
-
-def _say_hello(settings: ServerSettings, url: str, address: str, token: str) -> None:
-    Greeting(
-        url=url,
-        token=token,
-        address=address,
-        agent=settings.agent,
-        data=str(settings.data),
-        command=_command(),
-    ).say()
-
-
-def _command() -> str:
-    """Return the command that started recto: after `make run` it is not in PATH."""
-    started = sys.argv[0]
-    return "recto" if which("recto") or Path(started).name != "recto" else started
-
-
-def _describe_agents_folder(settings: ServerSettings) -> Iterator[str]:
-    """Describe an agents folder that was found without being named."""
-    if settings.agents_here == "used":
-        yield f"Agents of the folder {settings.agents} are used; --agents none disables them."
-    elif settings.agents_here == "empty":
-        yield "The folder agents contains no agent (a folder with AGENT.md), so it is not used."
 
 
 def _print_settings(settings: ServerSettings, findings: Mapping[str, str]) -> None:
@@ -201,13 +193,6 @@ def _password(url: str | None) -> tuple[str, ...]:
     return password, unquote(password)
 
 
-def _files_to_watch(settings: ServerSettings, config: Path | None) -> list[Path]:
-    files = [path for path in (settings.agents, config or Path(FILE)) if path is not None and path.exists()]
-    if not files:
-        raise SettingsError(name="--reload", value="", allowed="there is nothing to watch. Name a folder with --agents")
-    return files
-
-
 def _serve_with_reload(files: list[Path]) -> None:
     """Serve in a child process and restart it when an agent or the settings change."""
     from watchfiles import PythonFilter, watch  # slow to import, and needed for --reload only
@@ -223,7 +208,8 @@ def _serve_with_reload(files: list[Path]) -> None:
             *files, watch_filter=file_filter, stop_event=ending, rust_timeout=POLL_MILLISECONDS, yield_on_timeout=True
         ):
             if changes:
-                _report_changes(changes)
+                names = sorted({Path(path).name for _change, path in changes})
+                typer.echo(f"Changed: {', '.join(names)}. Restarting.", err=True)
                 _end_child(child)
                 child, is_reported = _start_child(), False
             elif child.poll() is not None and not is_reported:
@@ -249,6 +235,40 @@ def _end_child(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
-def _report_changes(changes: Collection[tuple[object, str]]) -> None:
-    names = sorted({Path(path).name for _, path in changes})
-    typer.echo(f"Changed: {', '.join(names)}. Restarting.", err=True)
+def gateway(
+    context: typer.Context,
+    *,
+    host: options.Host = None,
+    port: options.Port = None,
+    data: options.DataDir = None,
+    model: options.ServedModel = None,
+    gateway_keys: options.GatewayKeys = None,
+    gateway_fold: options.GatewayFold = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Relay model requests of other agents, repaired and folded. Works with the OpenAI and Anthropic SDKs.
+
+    OPENAI_BASE_URL, RECTO_MODEL_URL and ANTHROPIC_BASE_URL set the targets; the defaults are OpenAI and Anthropic.
+    Serves no agents and works on no runs. Exit codes: 0 success, 1 failure, 2 usage error.
+    """
+    entry: ServerEntry = context.obj
+    flags = {"host": host, "port": port, "data": data, "model": model}
+    flags |= {"gateway_keys": gateway_keys, "gateway_fold": gateway_fold}
+    with exit_codes("gateway"):
+        settings = load_settings(flags, os.environ, config)
+        # Leave the runs of this data folder to a server with agents.
+        settings = replace(settings, agents=None, dispatch=replace(settings.dispatch, slots=0))
+        secrets = Secrets(secrets_of(settings, os.environ))
+        set_up_logs(settings.log_level, settings.log_format, secrets)
+
+        def announce(url: str, token: str | None) -> None:
+            secrets.add(token or "")
+            folds = f"folds: {settings.gateway.fold}, data in {settings.data}"
+            typer.echo(f"The gateway of Recto is listening on {url} ({folds}).")
+            typer.echo(f"Point agents at OPENAI_BASE_URL={url}/v1 or ANTHROPIC_BASE_URL={url}. Stop it with Ctrl-C.")
+            if settings.gateway.keys != "callers" and token and settings.auth.token is None:
+                typer.echo(f"Send {token} as the API key; the server has the key of the provider.")
+            if settings.gateway.takes_callers:
+                typer.echo("Provider keys that agents send are passed on.")
+
+        entry.relay(settings, announce)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from recto.config.setting import Setting, make_tree, settings_of
+from recto.config.setting import Range, Setting, make_tree, settings_of
 from recto.config.settings import Limits, ServerSettings, explicit_values
 from recto.errors import SettingsError, raise_all
 
@@ -38,25 +38,21 @@ SETTINGS: Mapping[str, Setting] = {one.name: one for one in settings_of(ServerSe
 
 
 def _field(one: Setting) -> tuple[object, object]:
-    """Return the type and default of a setting for pydantic."""
-    bounds = one.range
-    if bounds is None:
-        return one.kind, one.default
-    finite = False if one.kind is float else None
-    limits = Field(ge=bounds.least, gt=bounds.above, le=bounds.most, min_length=bounds.characters, allow_inf_nan=finite)
-    checks = (AfterValidator(bounds.check),) if bounds.check else ()
-    return Annotated[(one.kind, limits, *checks)], one.default
+    """Return the type of a setting for pydantic, and its default, description and limits."""
+    range = one.range or Range()
+    limits = Field(
+        one.default, description=one.doc, ge=range.least, gt=range.above, le=range.most, min_length=range.characters
+    )
+    return Annotated[one.kind, AfterValidator(range.check)] if range.check else one.kind, limits
 
 
-def _table() -> type[BaseModel]:
-    """Build the model of the `[server]` table; environment and command line use it too."""
-    fields = {name: _field(one) for name, one in SETTINGS.items()}
-    form = ConfigDict(extra="forbid", frozen=True)
-    return create_model("ServerTable", __config__=form, **fields)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType] - named by the tree
-
-
-_ServerTable = _table()
-_File: type[BaseModel] = create_model("_File", server=(_ServerTable, _ServerTable()), limits=(Limits, Limits()))
+# The model of the `[server]` table, also for the environment and the command line.
+_form = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_fields = {name: _field(one) for name, one in SETTINGS.items()}
+_ServerTable = cast("type[BaseModel]", create_model("ServerTable", __config__=_form, **_fields))  # pyright: ignore[reportCallIssue, reportArgumentType] - fields are named by the tree
+SettingsFile: type[BaseModel] = create_model(
+    "SettingsFile", server=(_ServerTable, _ServerTable()), limits=(Limits, Limits())
+)
 
 
 def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
@@ -64,7 +60,7 @@ def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], f
     errors = list[SettingsError]()
     in_file = _read(file)
     errors += _unknown_tables(in_file)
-    read = dict(_validate(_File, in_file, "", errors))
+    read = dict(_validate(SettingsFile, in_file, "", errors))
     from_environment = _validate(_ServerTable, _from_environment(environment, errors), PREFIX, errors)
     given_flags = {name: value for name, value in flags.items() if value is not None}
     from_flags = _validate(_ServerTable, given_flags, "--", errors)
@@ -72,14 +68,10 @@ def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], f
     values = explicit_values(read["server"]) | explicit_values(from_environment) | explicit_values(from_flags)
     settings = make_tree(ServerSettings, values, limits=read["limits"], config_file=file or Path(FILE))
     if settings.database_url is not None:
-        from recto.store.store import check_url  # here: commands that need no database do not wait for its library
+        from recto.store.store import check_url  # slow to import
 
         check_url(settings.database_url)
-    return _with_agents(settings)
-
-
-def _with_agents(settings: ServerSettings) -> ServerSettings:
-    """Use the folder `agents` of the current directory if none is configured and it has agents."""
+    # Use the folder `agents` of the current directory if none is configured and it has agents
     if settings.agents is not None:
         return replace(settings, agents=None) if settings.agents == NO_AGENTS else settings
     if any(not file.parent.name.startswith((".", "_")) for file in AGENTS_HERE.glob("*/AGENT.md")):
@@ -99,7 +91,7 @@ def _read(file: Path | None) -> dict[str, object]:
 
 def _unknown_tables(document: Mapping[str, object]) -> Iterator[SettingsError]:
     """Report unknown tables, and settings outside their table."""
-    tables = (*_File.model_fields, *OTHER_TABLES)
+    tables = (*SettingsFile.model_fields, *OTHER_TABLES)
     for name in (name for name in document if name not in tables):
         allowed = f"put it under [server] in {FILE}" if name in SETTINGS else _describe_unknown(name, tables, "table")
         yield SettingsError(name=name, value=HIDDEN, allowed=allowed)
@@ -129,7 +121,7 @@ def _describe_unknown(name: str, names: Collection[str], what: str = "setting") 
 def _validate(
     kind: type[BaseModelT], values: Mapping[str, object], prefix: str, errors: list[SettingsError]
 ) -> BaseModelT:
-    """Validate a table. On errors, add them to `wrong` and return the defaults."""
+    """Validate a table. On errors, add them to `errors` and return the defaults."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:

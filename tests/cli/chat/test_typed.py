@@ -7,8 +7,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from recto.cli.chat.chat_settings import ChatSettings, load_chat_settings
-from recto.cli.chat.completion import ChatCompleter
 from recto.cli.chat.prompt_input import (
+    ChatCompleter,
     Pastes,
     TypedCommand,
     TypedMessage,

@@ -301,7 +301,10 @@ def _change_cells(row: Object) -> Sequence[str | Text]:
         count = cast("int", row["count"])
         parts = _("1 part") if count == 1 else _("{count} parts").format(count=f"{count:,}")
         return sign, parts, f"{row['tokens']:,}", _("unchanged")
-    was, now = (_part(row[side]) if side in row else None for side in ("before", "after"))
+    was, now = (
+        read_manifest({"parts": [row[side]], "tokens": 0}).parts[0] if side in row else None
+        for side in ("before", "after")
+    )
     part = cast("Part", now or was)
     if now is None or was is None:
         return sign, Text(name_of(part)), f"{part.tokens_after:,}", Text(_instead(row))
@@ -311,10 +314,6 @@ def _change_cells(row: Object) -> Sequence[str | Text]:
     if "decision" in fields:
         text += _(": ") + f"{code_name(now.decision)} {now.rule or ''}".strip()
     return sign, Text(name_of(now)), tokens or f"{now.tokens_after:,}", Text(text)
-
-
-def _part(row: Json) -> Part:
-    return read_manifest({"parts": [row], "tokens": 0}).parts[0]
 
 
 def _instead(row: Object) -> str:

@@ -30,7 +30,7 @@ from recto.page.steps.compact import CompactSettings
 if TYPE_CHECKING:
     from recto.page.prefix import SentPage
     from recto.store.ports import StoredRun
-    from recto.store.runs.calls import CallSeen, CallSummary
+    from recto.store.runs.calls import CallSummary, CheckedCall
     from recto.store.store import Store
 
 REPLY = "reply"
@@ -50,7 +50,7 @@ class CallExplanation:
 
     run: StoredRun
     calls: Sequence[CallSummary]
-    stored_call: CallSeen
+    stored_call: CheckedCall
     page: SentPage
     room: Object
     before: tuple[str, int] | None = None
@@ -86,7 +86,17 @@ def explain(
         _write(har_beginning(version("recto")) + dump(har_entry(_export(explanation))) + HAR_END + b"\n")
     else:
         current = explanation.stored_call.summary.number
-        calls = calls_table(_calls(explanation), current) if len(explanation.calls) > 1 else None
+        calls = (
+            calls_table(
+                [
+                    (call.number, {**vars(call), "tokens": (load_object(call.manifest or b"") or {}).get("tokens")})
+                    for call in explanation.calls
+                ],
+                current,
+            )
+            if len(explanation.calls) > 1
+            else None
+        )
         title = _("Call {n} of {calls} of run {run}")
         Console(highlight=False).print(call_view(call_row(explanation), title, calls, every=every))
 
@@ -103,28 +113,28 @@ async def explain_call(settings: ServerSettings, id: str, number: int | None, us
     async with open_existing_store(settings, is_reader=True) as store:
         run = await _find_run(store, id, user)
         calls = await store.calls.list_summaries(run.id)
-        call_number = number or _last_reply(calls)
+        call_number = number or max(
+            [call.number for call in calls if call.purpose == REPLY] or [call.number for call in calls], default=None
+        )
         if call_number is None:
             raise NotFound(what=f"call of run {run.id}", id="1")
         stored_call = await store.calls.read(run.id, call_number)
         page, before = sent_page(stored_call), await store.calls.find_previous(run.id, call_number)
         earlier = sent_page(await store.calls.read(*before)) if before else None
     changes = difference(earlier, page) if earlier else None
-    room = _room(settings, run.agent, stored_call.summary.model, page.manifest.tokens.tokens)
-    return CallExplanation(
-        run=run, calls=calls, stored_call=stored_call, page=page, room=room, before=before, difference=changes
-    )
-
-
-def _room(settings: ServerSettings, name: str, model: str, tokens: int) -> Object:
-    """Return window and prices under the current settings: those of the agent, or of the server if it is gone."""
     from recto.agents.folders import load_agents
     from recto.models.prices import load_prices, prices_row
 
-    agent = load_agents(settings.agents, settings.limits, only=name).agents.get(name)
+    agent = load_agents(settings.agents, settings.limits, only=run.agent).agents.get(run.agent)
     window = settings.work.window
     compact = agent.compacting(window) if agent else CompactSettings(window=window)
-    return {**compact.row(), "prices": prices_row(model, tokens, load_prices(settings.prices))}
+    room = {
+        **compact.row(),
+        "prices": prices_row(stored_call.summary.model, page.manifest.tokens.tokens, load_prices(settings.prices)),
+    }
+    return CallExplanation(
+        run=run, calls=calls, stored_call=stored_call, page=page, room=room, before=before, difference=changes
+    )
 
 
 async def _find_run(store: Store, id: str, user: str | None) -> StoredRun:
@@ -138,11 +148,6 @@ async def _find_run(store: Store, id: str, user: str | None) -> StoredRun:
         allowed = f"several users have a run with this name: {names}. Choose one with --user"
         raise SettingsError(name="RUN", value=id, allowed=allowed)
     return runs[0]
-
-
-def _last_reply(calls: Sequence[CallSummary]) -> int | None:
-    replies = [call.number for call in calls if call.purpose == REPLY]
-    return max(replies or [call.number for call in calls], default=None)
 
 
 def call_row(explanation: CallExplanation) -> dict[str, Json]:
@@ -189,10 +194,3 @@ def _export(explanation: CallExplanation) -> ExportedCall:
         is_answered=call.finish is not None,
         more={"run": explanation.run.id, "n": call.number, "purpose": call.purpose, "model": call.model},
     )
-
-
-def _calls(explanation: CallExplanation) -> Sequence[tuple[int, Object]]:
-    return [
-        (call.number, {**vars(call), "tokens": (load_object(call.manifest or b"") or {}).get("tokens")})
-        for call in explanation.calls
-    ]

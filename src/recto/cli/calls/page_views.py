@@ -45,10 +45,15 @@ SendRequest: TypeAlias = Callable[[str, Object | None], Awaitable[Object]]
 def context_view(row: Object) -> RenderableType:
     """Render the next page of a thread: composition, room, folded parts and savings."""
     page = read_page_report(row)
+    # The note that there is nothing to answer yet is omitted
+    notes = [str(note) for note in as_list(row.get("notes", ()), "notes")]
+    texts = translations("notes")
     return Group(
         Text(_("The next page: {agent} with {model}").format(agent=row["agent"], model=row["model"]), style="bold"),
         Text(_size(page)),
-        *_lines(_notes(row), style="yellow"),
+        *_lines(
+            (texts.get(note, note) for note in (notes[:-1] if row.get("next") == "finished" else notes)), style="yellow"
+        ),
         *_page_lines(row, page),
         *([BLANK, smaller_view(page)] if page.manifest.tokens_saved else []),
     )
@@ -103,13 +108,6 @@ def _page_lines(row: Object, page: PageReport) -> Iterator[RenderableType]:
     yield from _lines(saved_lines(row, page.manifest))
 
 
-def _notes(row: Object) -> Iterator[str]:
-    """Return notes on the preview. The note that there is nothing to answer yet is omitted."""
-    notes = [str(note) for note in as_list(row.get("notes", ()), "notes")]
-    texts = translations("notes")
-    return (texts.get(note, note) for note in (notes[:-1] if row.get("next") == "finished" else notes))
-
-
 def _first_lines(row: Object, page: PageReport) -> Iterator[str]:
     skill = _(", skill {skill}").format(skill=page.manifest.skill) if page.manifest.skill else ""
     text = _("Purpose {purpose}, model {model}, agent {agent}{skill}, {started}")
@@ -121,7 +119,14 @@ def _first_lines(row: Object, page: PageReport) -> Iterator[str]:
         started=row["started"],
     )
     yield _size(page) + (_("; digest verified") if row.get("verified") else "")
-    if usage := _usage(row):
+    # Describe the provider's usage
+    counts = as_object(row.get("usage") or {}, "usage")
+    texts = {
+        "inputTokens": _("{count:,} in"),
+        "cachedInputTokens": _("{count:,} of these from its cache"),
+        "outputTokens": _("{count:,} out"),
+    }
+    if usage := _(", ").join(text.format(count=counts[name]) for name, text in texts.items() if name in counts):
         yield _("The provider counted {usage}.").format(usage=usage)
     match row:
         case {"price": int(price), "prices": {"currency": str(currency)}}:
@@ -134,17 +139,6 @@ def _first_lines(row: Object, page: PageReport) -> Iterator[str]:
 
 def _size(page: PageReport) -> str:
     return _("{tokens:,} tokens in {bytes:,} bytes").format(tokens=page.manifest.tokens.tokens, bytes=page.size)
-
-
-def _usage(row: Object) -> str:
-    """Describe the provider's usage."""
-    counts = as_object(row.get("usage") or {}, "usage")
-    texts = {
-        "inputTokens": _("{count:,} in"),
-        "cachedInputTokens": _("{count:,} of these from its cache"),
-        "outputTokens": _("{count:,} out"),
-    }
-    return _(", ").join(text.format(count=counts[name]) for name, text in texts.items() if name in counts)
 
 
 def _since(row: Object) -> RenderableType:

@@ -57,7 +57,9 @@ class Approvals:
             if row["tool"] in parts_of(session.chat_thread.row.get("agreed")):
                 answers.append(_build_answer(row, Approval()))
                 continue
-            self._show(row)
+            text = "? " + _("{tool} needs your approval").format(tool=row["tool"])
+            arguments = arguments_view(load_object(str(row["arguments"])) or {})
+            session.notify(Group(Text(clean(text), style="bold yellow"), arguments))
             approval = await self._ask(row)
             if approval is None:
                 text = _("Tool calls that need approval: {count}. /approve reviews them; a new message denies them.")
@@ -73,11 +75,6 @@ class Approvals:
         except RectoError as error:
             session.notify(str(error), "red")
 
-    def _show(self, row: Object) -> None:
-        text = "? " + _("{tool} needs your approval").format(tool=row["tool"])
-        title = Text(clean(text), style="bold yellow")
-        self._session.notify(Group(title, arguments_view(load_object(str(row["arguments"])) or {})))
-
     async def _ask(self, row: Object) -> Approval | None:
         tool = str(row["tool"])
         question = _("Allow {tool}?").format(tool=tool)
@@ -89,7 +86,11 @@ class Approvals:
                 case "a":
                     text = _("Always allow {tool} in this thread? Press a again to confirm · Esc goes back")
                     if await self._screen.ask_key(text.format(tool=tool), ALWAYS) == ALWAYS:
-                        await self._approve_always(tool)
+                        # Save the permanent approval; if that fails, approve once
+                        try:
+                            await self._session.approve_always(tool)
+                        except (RectoError, OSError) as error:
+                            self._session.notify(str(error), "red")
                         return Approval()
                 case "n":
                     title = _("Reason for the model (optional). Enter denies the call · Esc goes back")
@@ -101,13 +102,6 @@ class Approvals:
                         return approval
                 case _:
                     return None
-
-    async def _approve_always(self, tool: str) -> None:
-        """Save the permanent approval; if that fails, approve once."""
-        try:
-            await self._session.approve_always(tool)
-        except (RectoError, OSError) as error:
-            self._session.notify(str(error), "red")
 
     async def _edit_arguments(self, row: Object) -> Approval | None:
         """Let the user edit the arguments; return None if they cancel."""

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,13 +15,13 @@ import typer
 from typer.core import TyperCommand
 
 from recto.cli.chat.chat_settings import CHOOSE, load_chat_settings
-from recto.cli.chat.local_server import FindServer, FolderOptions, FolderServer, ServerLocation
+from recto.cli.chat.local_server import FolderOptions, FolderServer, ServerLocation
 from recto.cli.command import FAILED, WRONG_USE, exit_codes, stop
 from recto.cli.translation import _
 from recto.client.server_address import DATA, URL, find_server
 
 if TYPE_CHECKING:
-    from recto.cli.chat.one_answer import SingleQuestion
+    pass
 
 QuestionArgument = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Question to answer once.")]
 AgentOption = Annotated[
@@ -108,10 +107,19 @@ def chat(
         folder = FolderServer(options, context.obj, os.environ)
         # A command-line option also overrides environment variables of other settings.
         url = server or (None if data else os.environ.get(URL))
-        find = partial(_connect_by_url, url, folder.data) if url else folder.find
+
+        def find() -> ServerLocation:
+            if not url:
+                return folder.find()
+            address = find_server(url, None, {**os.environ, DATA: str(folder.data)})
+            return ServerLocation(address=address, how="named")
+
         try:
             if question_input:
-                raise typer.Exit(_answer(find, question_input))
+                from recto.cli.chat.one_answer import answer_once
+                from recto.cli.chat.thread_api import ThreadApi
+
+                raise typer.Exit(asyncio.run(answer_once(ThreadApi(find), question_input)))
             from recto.cli.chat.chat_terminal import ChatTerminal
 
             asyncio.run(ChatTerminal(find, settings, os.environ).run(agent, resume))
@@ -126,14 +134,3 @@ def _exit_on_ctrl_c() -> Generator[None]:
         yield
     except KeyboardInterrupt:
         raise typer.Exit(FAILED) from None
-
-
-def _connect_by_url(url: str, data: Path) -> ServerLocation:
-    return ServerLocation(address=find_server(url, None, {**os.environ, DATA: str(data)}), how="named")
-
-
-def _answer(find: FindServer, question: SingleQuestion) -> int:
-    from recto.cli.chat.one_answer import answer_once
-    from recto.cli.chat.thread_api import ThreadApi
-
-    return asyncio.run(answer_once(ThreadApi(find), question))

@@ -210,23 +210,20 @@ class ChatSession:
         while True:
             try:
                 async with self._thread_lock:
-                    await self._follow_until_left()
+                    # Follow the next run until it is over or the user enters another thread
+                    task = self._follow_task = asyncio.create_task(self._follow_next())
+                    try:
+                        await asyncio.wait([task])
+                    finally:
+                        task.cancel()
+                    if not task.cancelled():
+                        task.result()
                 problem = ""
             except RectoError as error:
                 if str(error) != problem:
                     self.notify(_("{problem} Retrying …").format(problem=error), "red")
                 problem = str(error)
                 await asyncio.sleep(self.settings.watch_seconds)
-
-    async def _follow_until_left(self) -> None:
-        """Follow the next run until it is over or the user enters another thread."""
-        task = self._follow_task = asyncio.create_task(self._follow_next())
-        try:
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-        if not task.cancelled():
-            task.result()
 
     async def _follow_next(self) -> None:
         if run := await self._next_run():
@@ -250,7 +247,13 @@ class ChatSession:
         row = await self.api.thread(thread.thread)
         if row is None:
             return None
-        self._notify_new_server()
+        if self.api.is_new and self.api.location:
+            if self.api.location.how == "started":
+                text = _("The server stopped. This terminal now serves {data}; nothing was lost.")
+            else:
+                text = _("Connected to the server of {data}.")
+            self.notify(text.format(data=self.api.location.data), "yellow")
+        self.api.is_new = False
         is_updated = row.get("updated") != thread.row.get("updated")
         thread.row = row
         thread.agent, thread.skill = str(row["agent"] or "") or thread.agent, str(row["skill"] or "") or None
@@ -268,15 +271,6 @@ class ChatSession:
         is_printed = is_read and not self.chat_thread.expected_runs
         if self.approvals and self.active_run is None and (is_printed or not waiting):
             self.approvals(waiting)
-
-    def _notify_new_server(self) -> None:
-        if self.api.is_new and self.api.location:
-            if self.api.location.how == "started":
-                text = _("The server stopped. This terminal now serves {data}; nothing was lost.")
-            else:
-                text = _("Connected to the server of {data}.")
-            self.notify(text.format(data=self.api.location.data), "yellow")
-        self.api.is_new = False
 
     async def _follow_run(self, run: str) -> None:
         self.active_run, self._run_started_at, self._is_cancelling, has_question = run, time.monotonic(), False, True

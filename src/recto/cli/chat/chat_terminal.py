@@ -16,9 +16,8 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from recto.cli.chat.approvals import Approvals
 from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
-from recto.cli.chat.completion import ChatCompleter
 from recto.cli.chat.local_server import FindServer
-from recto.cli.chat.prompt_input import Pastes, TypedCommand, TypedMessage, is_double, parse_input
+from recto.cli.chat.prompt_input import ChatCompleter, Pastes, TypedCommand, TypedMessage, is_double, parse_input
 from recto.cli.chat.rendering.block_views import TerminalRenderer, call_view
 from recto.cli.chat.screen import Handlers, Screen
 from recto.cli.chat.slash_commands import SlashCommands

@@ -66,11 +66,13 @@ class FolderServer:
         while time.monotonic() < until:
             if is_locked(self.data):
                 if url := read_address(self.data):
-                    return ServerLocation(address=self._find_address(_use_loopback(url)), how="joined", data=self.data)
+                    for wildcard, loopback in LOOPBACK.items():
+                        url = url.replace(wildcard, loopback)
+                    return ServerLocation(address=self._find_address(url), how="joined", data=self.data)
                 time.sleep(POLL_SECONDS)
             elif location := self._start():
                 return location
-        problem = f"something holds the folder {self.data} and does not say where it listens"
+        problem = f"a process locks the folder {self.data}, but did not publish its address"
         raise ServerUnreachable(url=str(self.data / ADDRESS), problem=problem)
 
     def stop(self) -> None:
@@ -80,7 +82,7 @@ class FolderServer:
 
     def _start(self) -> ServerLocation | None:
         """Start a server in this process; return None if another process was faster."""
-        from recto.cli.server_settings import load_settings  # here: who joins one needs no settings
+        from recto.cli.server_settings import load_settings  # slow to import, and needed to start a server only
 
         options = self._options
         flags = {name: value for name, value in vars(options).items() if name != "config"}
@@ -114,11 +116,20 @@ class ServerThread:
 
     def start(self) -> tuple[str, str | None]:
         """Start the server and return its URL and local token. Raise the error that prevented the start."""
-        _log_to_file(self._settings)
+        settings = self._settings
+        from recto.cli.logs import Secrets, set_up_logs
+        from recto.cli.serve import secrets_of
+
+        make_folder(settings.data)
+        (settings.data / LOG).touch(PRIVATE_FILE)
+        stream = (settings.data / LOG).open("a", encoding="utf-8")
+        set_up_logs(settings.log_level, settings.log_format, Secrets(secrets_of(settings, os.environ)), stream)
         self._thread.start()
         self._ready.wait()
         if self._address is None:
-            raise self._problem or ServerUnreachable(url=str(self._settings.data), problem="it ended at once")
+            raise self._problem or ServerUnreachable(
+                url=str(self._settings.data), problem="the server stopped during its start"
+            )
         return self._address
 
     def stop(self) -> None:
@@ -149,23 +160,6 @@ def find_data_folder(options: FolderOptions, environment: Mapping[str, str]) -> 
     except (OSError, ValueError, AttributeError):
         # The server reads the file again and reports the error.
         return Path(DEFAULT_DATA)
-
-
-def _use_loopback(url: str) -> str:
-    """Replace wildcard addresses by loopback ones."""
-    for everywhere, here in LOOPBACK.items():
-        url = url.replace(everywhere, here)
-    return url
-
-
-def _log_to_file(settings: ServerSettings) -> None:
-    from recto.cli.logs import Secrets, set_up_logs
-    from recto.cli.serve import secrets_of
-
-    make_folder(settings.data)
-    (settings.data / LOG).touch(PRIVATE_FILE)
-    stream = (settings.data / LOG).open("a", encoding="utf-8")
-    set_up_logs(settings.log_level, settings.log_format, Secrets(secrets_of(settings, os.environ)), stream)
 
 
 FindServer = Callable[[], ServerLocation]

@@ -175,7 +175,9 @@ class SlashCommands:
             return
         done = await self._session.api.thread_resource(thread, "files/restore", {"messageId": message})
         for text, which in ((_("Restored: {names}"), "restored"), (_("Not restored: {names}"), "left")):
-            if paths := _paths_in(done, which):
+            value = done.get(which)
+            rows = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+            if paths := [str(one.get("path")) if isinstance(one, Mapping) else str(one) for one in rows]:
                 self._session.notify(text.format(names=", ".join(paths)))
 
     async def _undo(self, _argument: str) -> None:
@@ -285,9 +287,3 @@ def cost_line(calls: Sequence[Object], currency: str) -> str:
 
 def _sum(objects: Sequence[Object], name: str) -> int:
     return sum([value for one in objects if isinstance(value := one.get(name), int)])
-
-
-def _paths_in(answer: Object, name: str) -> list[str]:
-    value = answer.get(name)
-    rows = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    return [str(one.get("path")) if isinstance(one, Mapping) else str(one) for one in rows]

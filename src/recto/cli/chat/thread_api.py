@@ -31,10 +31,6 @@ class ApiRequest:
     body: Mapping[str, Json] | None = None
 
 
-def _tell_nobody() -> None:
-    """Do nothing."""
-
-
 class RetryTransport(LoopTransport):
     """Transport that reports each retry: the client sleeps only before one."""
 
@@ -60,7 +56,7 @@ class ThreadApi:
         self.is_new = False
         # True during retries of a server that does not answer; `on_lost` is called then.
         self.is_lost = False
-        self.on_lost: Callable[[], None] = _tell_nobody
+        self.on_lost: Callable[[], None] = lambda: None
 
     async def exchange(self) -> Exchange:
         """Return the connection, looking for a server first if there is none."""

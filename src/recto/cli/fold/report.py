@@ -51,8 +51,8 @@ def tokens_of_messages(manifest: Manifest) -> Tokens:
     """Count the tokens of the messages, without the request envelope."""
     messages = [part for part in manifest.parts if part.kind == "message"]
     before, after = sum(part.tokens_before for part in messages), sum(part.tokens_after for part in messages)
-    folded = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
-    return Tokens(before=before, after=after, folded=folded, left_out=before - after - folded)
+    saving = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
+    return Tokens(before=before, after=after, folded=saving, left_out=before - after - saving)
 
 
 def report(session: Session, manifest: Manifest, *, every: bool, rules: Sequence[FoldRule] = RULES) -> RenderableType:
@@ -60,16 +60,16 @@ def report(session: Session, manifest: Manifest, *, every: bool, rules: Sequence
     receipts = list(manifest.receipts)
     table = _each(receipts) if every else _by_file(receipts, rules)
     body: RenderableType = table if receipts else Text(NOTHING)
-    return Group(Text(_first_lines(session, manifest)), body, *[Text(line) for line in _last_lines(session, manifest)])
-
-
-def _first_lines(session: Session, manifest: Manifest) -> str:
     tokens = tokens_of_messages(manifest)
     share = f" ({100 * tokens.folded / tokens.before:.0f} %)" if tokens.before else ""
-    return (
-        f"{FORMATS[session.format]}, {len(session.messages):,} messages: "
-        f"{tokens.before:,} tokens before, {tokens.after:,} after\n"
-        f"Folding saves {tokens.folded:,}{share}, other steps leave out {tokens.left_out:,}."
+    return Group(
+        Text(
+            f"{FORMATS[session.format]}, {len(session.messages):,} messages: "
+            f"{tokens.before:,} tokens before, {tokens.after:,} after\n"
+            f"Folding saves {tokens.folded:,}{share}, other steps leave out {tokens.left_out:,}."
+        ),
+        body,
+        *[Text(line) for line in _last_lines(session, manifest)],
     )
 
 

@@ -11,9 +11,9 @@ from itertools import accumulate
 from math import ceil, floor, log10
 from xml.sax.saxutils import escape
 
-from recto.cli.replay.measure import PolicyRun, ReplayedSession
 from recto.cli.replay.policy_table import summed
-from recto.cli.replay.replay_settings import ReplaySettings
+from recto.cli.replay.results import PolicyRun, ReplayedSession
+from recto.cli.replay.stretches import ReplaySettings
 
 WIDTH, HEIGHT, PANEL = 760, 560, 200
 MARGIN_LEFT, MARGIN_RIGHT, MARGIN_TOP, GAP = 70, 20, 56, 64
@@ -43,23 +43,17 @@ def plot_svg(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> s
     """Draw the sessions one after another."""
     runs = summed(sessions)
     price = {name: [float(sum_) for sum_ in accumulate(run.prices)] for name, run in runs.items()}
+    pages = {name: run.pages for name, run in runs.items()}
     panels = (
         Panel(title=f"Price so far, {settings.prices.currency}", top=MARGIN_TOP, lines=price),
-        Panel(
-            title="Tokens of the page",
-            top=MARGIN_TOP + PANEL + GAP,
-            lines={name: run.pages for name, run in runs.items()},
-        ),
+        Panel(title="Tokens of the page", top=MARGIN_TOP + PANEL + GAP, lines=pages),
     )
     body = [*_legend(runs), *[line for panel in panels for line in _panel(panel)]]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-    title = f"<title>{escape(_title(sessions))}</title>"
+    name = sessions[0].name if len(sessions) == 1 else f"{len(sessions)} sessions"
+    title = f"<title>{escape(name)}</title>"
     ground = f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>'
     return "\n".join([head, title, f"<style>{STYLE}</style>", ground, *body, "</svg>", ""])
-
-
-def _title(sessions: Sequence[ReplayedSession]) -> str:
-    return sessions[0].name if len(sessions) == 1 else f"{len(sessions)} sessions"
 
 
 def _legend(runs: Mapping[str, PolicyRun]) -> Iterator[str]:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from recto.cli.replay.replay_settings import ReplaySettings
-from recto.cli.replay.stretches import CallStretch
+from recto.cli.replay.stretches import CallStretch, ReplaySettings
 from recto.conversation.messages import Message, Text, ToolMessage
 from recto.models.prices import cache_prices
 from recto.page.fold.fold import fold

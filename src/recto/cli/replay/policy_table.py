@@ -12,15 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from recto.cli.fold.report import FORMATS
-from recto.cli.replay.measure import NONE, PolicyRun, ReplayedSession, share_saved, total, worst_point
-from recto.cli.replay.replay_settings import ReplaySettings
+from recto.cli.replay.results import NONE, PolicyRun, ReplayedSession, share_saved, total, worst_point
+from recto.cli.replay.stretches import ReplaySettings
 from recto.conversation.json import Json
 
 NEVER, NOTHING = "never", "-"
 LEGEND = (
-    "Saved and Worst (the largest loss up to any call) are against none. Kept: of the lines that edits quote, those "
-    "that still stood in the page. Again: folded reads of files that were read again. Full at: the call whose page is "
-    "over {window:,} tokens, had no session been cut. Prices of {as_of}; tokens are estimates, counted with {counter}."
+    "Saved and Worst (the largest loss up to any call) compare with none. Kept: lines quoted by edits that the page "
+    "still contains. Again: folded reads of files that are read again later. Full at: the first call whose page "
+    "exceeds {window:,} tokens without compactions. Prices of {as_of}; tokens are estimates, counted with {counter}."
 )
 # Table width, and the least width of a session name.
 COLUMNS, LEAST_NAME = 80, 12
@@ -30,22 +30,16 @@ def replay_report(sessions: Sequence[ReplayedSession], settings: ReplaySettings)
     """Report on one session by policy, or on several with their sum."""
     if len(sessions) == 1:
         (session,) = sessions
-        parts = [
-            Text(_heading(session)),
-            _policies(session.runs, [session], settings),
-            *map(Text, _notes(session, settings)),
-        ]
+        heading = f"{FORMATS[session.format]}, {session.messages:,} messages, {session.calls:,} calls of "
+        table = _policies(session.runs, [session], settings)
+        parts = [Text(heading + ", ".join(session.models)), table, *map(Text, _notes(session, settings))]
     else:
         runs = summed(sessions)
         calls = sum(session.calls for session in sessions)
         heading = f"{len(sessions)} sessions, {calls:,} calls"
         parts = [_sessions(sessions), Text(heading), _policies(runs, sessions, settings)]
-    return Group(*parts, Text(_legend(settings)))
-
-
-def _heading(session: ReplayedSession) -> str:
-    models = ", ".join(session.models)
-    return f"{FORMATS[session.format]}, {session.messages:,} messages, {session.calls:,} calls of {models}"
+    legend = LEGEND.format(window=settings.window, as_of=settings.prices.as_of, counter=settings.counter.name)
+    return Group(*parts, Text(legend))
 
 
 def _policies(runs: Mapping[str, PolicyRun], sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> Table:
@@ -54,13 +48,14 @@ def _policies(runs: Mapping[str, PolicyRun], sessions: Sequence[ReplayedSession]
     for name, run in runs.items():
         worst = max(worst_point(session.runs[name], session.runs[NONE]) for session in sessions)
         is_base = name == NONE
+        evidence = run.evidence
         table.add_row(
             name,
             f"{run.price:,.2f}",
             NOTHING if is_base else _percent(share_saved(run, base), 1),
             _short(sum(run.pages)),
             f"{run.breaks:,}",
-            _format_evidence(run),
+            _percent(evidence.kept_count / evidence.quoted_count, 2) if evidence.quoted_count else NOTHING,
             f"{run.read_again:,}",
             NOTHING if is_base else _percent(worst, 1),
             _full_at(name, sessions),
@@ -84,11 +79,6 @@ def _short(tokens: int) -> str:
         if tokens >= size:
             return f"{tokens / size:.1f} {sign}"
     return str(tokens)
-
-
-def _format_evidence(run: PolicyRun) -> str:
-    evidence = run.evidence
-    return _percent(evidence.kept_count / evidence.quoted_count, 2) if evidence.quoted_count else NOTHING
 
 
 def _full_at(policy: str, sessions: Sequence[ReplayedSession]) -> str:
@@ -128,14 +118,9 @@ def summed(sessions: Sequence[ReplayedSession]) -> Mapping[str, PolicyRun]:
 
 def _notes(session: ReplayedSession, settings: ReplaySettings) -> Iterator[str]:
     yield from session.notes
-    yield f"Replies cost {session.replies:,.2f} {settings.prices.currency} more, under every policy."
+    yield f"Replies cost {session.replies:,.2f} {settings.prices.currency} more under every policy."
     if session.recorded is not None:
-        yield f"What its provider counted comes to {session.recorded:,.2f} {settings.prices.currency}."
-
-
-def _legend(settings: ReplaySettings) -> str:
-    prices = settings.prices
-    return LEGEND.format(window=settings.window, as_of=prices.as_of, counter=settings.counter.name)
+        yield f"By the counts of the provider, the session cost {session.recorded:,.2f} {settings.prices.currency}."
 
 
 def replay_rows(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> dict[str, Json]:

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from recto.cli.command import FAILED, exit_codes
-from recto.cli.replay.measure import NONE, ReplayedSession, replay_session
 from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES
 from recto.cli.replay.policy_table import replay_report, replay_rows
-from recto.cli.replay.replay_settings import ReplaySettings
-from recto.cli.sessions.session_file import STDIN, STDIN_NAME, read_session_file
+from recto.cli.replay.results import NONE, ReplayedSession, replay_session
+from recto.cli.replay.stretches import ReplaySettings
+from recto.cli.sessions.reader import STDIN, STDIN_NAME, read_session_file
 from recto.conversation.json import dump
 from recto.errors import NoPrice, RectoError, SettingsError
 from recto.models.prices import load_prices

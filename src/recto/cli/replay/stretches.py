@@ -8,13 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from recto.cli.replay.replay_settings import ReplaySettings
 from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, AssistantPart, Message, Opaque, Text, UserMessage
-from recto.page.text.tokens import TokenCounter, count_messages, tokens_of
+from recto.models.prices import Prices
+from recto.page.text.tokens import OFFLINE, TokenCounter, count_messages, tokens_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySettings:
+    """Parameters of a replay. `model` overrides the models named in sessions.
+
+    A prefix stays cached for `cache_life` after the call that used it. Above `clear_over` tokens, the policy `clear`
+    keeps the newest `clear_keep` results. With `cut`, a session restarts where its agent compacted it; without,
+    compactions are ignored.
+    """
+
+    prices: Prices
+    policies: tuple[str, ...]
+    model: str = ""
+    window: int = 200_000
+    cache_life: timedelta = timedelta(minutes=5)
+    clear_over: int = 100_000
+    clear_keep: int = 3
+    cut: bool = False
+    counter: TokenCounter = OFFLINE
+
 
 BEGIN = SessionCompaction(place=0, first_kept=0, summary="")
 
@@ -72,16 +93,14 @@ def _unsigned(message: Message) -> Message:
     """Return a message as the provider counts it."""
     if not isinstance(message, AssistantMessage) or not any(isinstance(part, Opaque) for part in message.parts):
         return message
-    parts = [_words_of_thought(part) if isinstance(part, Opaque) else part for part in message.parts]
+    parts: list[AssistantPart] = []
+    for part in message.parts:
+        match load_object(part.data) if isinstance(part, Opaque) else None:
+            case {"type": "thinking", "thinking": str(text)}:
+                parts.append(Text(text=text))
+            case _:
+                parts.append(part)
     return replace(message, parts=tuple(parts))
-
-
-def _words_of_thought(part: Opaque) -> AssistantPart:
-    match load_object(part.data):
-        case {"type": "thinking", "thinking": str(words)}:
-            return Text(text=words)
-        case _:
-            return part
 
 
 def _before(session: Session, messages: Sequence[Message], counter: TokenCounter) -> int:
@@ -100,18 +119,14 @@ def _calls(
     """Yield the calls from `begin` on. The time of a call is the newest one in its page."""
     newest: datetime | None = None
     previous_time: datetime | None = None
-    model = ""
+    model, some_model = "", session.model or next(iter(session.models.values()), "")
     for place, message in enumerate(messages):
         if place >= begin and isinstance(message, AssistantMessage):
             number += 1
-            name = settings.model or session.models.get(message.id) or model or _some_model(session)
+            name = settings.model or session.models.get(message.id) or model or some_model
             is_over = newest is not None and previous_time is not None and newest - previous_time > settings.cache_life
             output = tokens_of(message, settings.counter)
             is_cold = is_over or name != model
             yield SessionCall(place=place, number=number, model=name, output=output, is_cold=is_cold)
             model, previous_time = name, newest
         newest = max(filter(None, (newest, message.time)), default=None)
-
-
-def _some_model(session: Session) -> str:
-    return session.model or next(iter(session.models.values()), "")

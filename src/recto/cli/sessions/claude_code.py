@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -56,7 +56,13 @@ def read(rows: Sequence[SessionRow]) -> Session:
 
 def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
     """Follow the path to the newest message outside sidechains; logs without a tree are read in order."""
-    main = _newest_versions(_without_sidechains(rows))
+    main = [
+        row
+        for row in rows
+        if not (row.fields.get("isSidechain") is True or isinstance(row.fields.get("parent_tool_use_id"), str))
+    ]
+    # The log of a subagent consists of sidechain rows only.
+    main = _newest_versions(main if any(_is_message(row.fields) for row in main) else rows)
     path = _path(main)
     turns = tuple(_turns(path, main))
     row_numbers = {row.number for turn in turns for row in turn.rows}
@@ -69,16 +75,6 @@ def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
             _is_message(row.fields) and row.number not in row_numbers for row in main if not _is_summary(row.fields)
         ),
     )
-
-
-def _without_sidechains(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
-    """Return the main conversation; the log of a subagent consists of sidechain rows only."""
-    main = [row for row in rows if not _is_sidechain(row.fields)]
-    return main if any(_is_message(row.fields) for row in main) else rows
-
-
-def _is_sidechain(fields: Object) -> bool:
-    return fields.get("isSidechain") is True or isinstance(fields.get("parent_tool_use_id"), str)
 
 
 def _is_message(fields: Object) -> bool:
@@ -207,19 +203,16 @@ def _messages(turn: _Turn) -> Iterator[Message]:
 
 
 def _reply(rows: Sequence[SessionRow]) -> AssistantMessage:
-    parts = tuple(_calls_once(part for row in rows for part in _reply_parts(row)))
-    return AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=parts)
-
-
-def _calls_once(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
-    """Drop calls that a later row repeats: providers reject duplicate ids."""
+    parts: list[AssistantPart] = []
     ids: set[str] = set()
-    for part in parts:
-        if isinstance(part, ToolCall) and part.id in ids:
-            continue
+    for part in [part for row in rows for part in _reply_parts(row)]:
         if isinstance(part, ToolCall):
+            # Later rows may repeat a call, but providers reject duplicate ids.
+            if part.id in ids:
+                continue
             ids.add(part.id)
-        yield part
+        parts.append(part)
+    return AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=tuple(parts))
 
 
 def _reply_parts(row: SessionRow) -> Iterator[AssistantPart]:

@@ -146,28 +146,25 @@ def _event(row: SessionRow) -> Message | CodexUsage | str | None:
             place = f"{row.where}: payload"
             return _message(as_object(row.fields.get("payload"), place), place, row)
         case {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": usage, **info}}}:
-            return CodexUsage(usage=_usage(usage), total=tokens(info.get("total_token_usage"), "total_tokens"))
+            cached = tokens(usage, "cached_input_tokens")
+            return CodexUsage(
+                usage=Usage(input=tokens(usage, "input_tokens"), cached=cached, output=tokens(usage, "output_tokens")),
+                total=tokens(info.get("total_token_usage"), "total_tokens"),
+            )
         case {"type": "compacted", "payload": Mapping() as payload}:
-            return _summary(payload, f"{row.where}: payload", row)
+            where = f"{row.where}: payload"
+            items = payload.get("replacement_history")
+            messages = (
+                [_message(item, place, row) for place, item in objects(items, f"{where}.replacement_history")]
+                if items
+                else []
+            )
+            texts = [text for message in messages if message is not None for text in texts_of(message)]
+            return "\n\n".join(texts) or optional_text(payload, "message", where) or ""
         case {"payload": _}:
             return None
         case fields:
             return _message(fields, row.where, row)
-
-
-def _usage(usage: Json) -> Usage:
-    cached = tokens(usage, "cached_input_tokens")
-    return Usage(input=tokens(usage, "input_tokens"), cached=cached, output=tokens(usage, "output_tokens"))
-
-
-def _summary(payload: Object, where: str, row: SessionRow) -> str:
-    """Return the texts of the replacement history; older rollouts have only the summary."""
-    items = payload.get("replacement_history")
-    messages = (
-        [_message(item, place, row) for place, item in objects(items, f"{where}.replacement_history")] if items else []
-    )
-    texts = [text for message in messages if message is not None for text in texts_of(message)]
-    return "\n\n".join(texts) or optional_text(payload, "message", where) or ""
 
 
 def _message(item: Object, where: str, row: SessionRow) -> Message | None:

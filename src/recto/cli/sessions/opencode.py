@@ -62,7 +62,14 @@ class _Step:
 
 def read(exported: Object) -> Session:
     """Read the whole log. Each step of a reply is a message; summaries are ignored."""
-    rows = [_row(where, fields) for where, fields in objects(exported.get("messages"), "messages")]
+    rows = [
+        _Row(
+            where=where,
+            info=as_object(fields.get("info"), f"{where}.info"),
+            parts=tuple(objects(fields.get("parts"), f"{where}.parts")),
+        )
+        for where, fields in objects(exported.get("messages"), "messages")
+    ]
     steps = [step for row in rows for step in _steps(row) if step.messages]
     compactions = tuple(_compactions(rows, steps))
     replies = [(step.messages[0].id, step) for step in steps if step.row.info.get("role") == "assistant"]
@@ -76,11 +83,6 @@ def read(exported: Object) -> Session:
         compactions=compactions,
         notes=ignored_note(len(compactions), "compaction"),
     )
-
-
-def _row(where: str, fields: Object) -> _Row:
-    info = as_object(fields.get("info"), f"{where}.info")
-    return _Row(where=where, info=info, parts=tuple(objects(fields.get("parts"), f"{where}.parts")))
 
 
 def _steps(row: _Row) -> Iterator[_Step]:
@@ -112,14 +114,9 @@ def _user_parts(part: Object, where: str) -> Iterator[Text | File]:
 
 def _file(part: Object, mime: str, where: str) -> File:
     source, _ = source_from_url(text_field(part, "url", where))
-    return File(kind=_file_kind(mime), source=source, mime_type=mime, name=optional_text(part, "filename", where))
-
-
-def _file_kind(mime: str) -> FileKind:
-    for kind in KINDS:
-        if mime.startswith(kind):
-            return kind
-    return "document"
+    kinds: list[FileKind] = [kind for kind in KINDS if mime.startswith(kind)]
+    kind = kinds[0] if kinds else "document"
+    return File(kind=kind, source=source, mime_type=mime, name=optional_text(part, "filename", where))
 
 
 def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bool) -> _Step:
@@ -153,17 +150,13 @@ def _call_and_result(part: Object, where: str) -> tuple[ToolCall, ToolMessage]:
         error = "error"
         text = optional_text(state, "error", f"{where}.state") or INTERRUPTED
     texts = (Text(text=text),) if text else ()
-    files = tuple(_attachments(state, f"{where}.state"))
+    attachments = objects(state.get("attachments") or [], f"{where}.state.attachments")
+    files = [_file(part, optional_text(part, "mime", place) or "", place) for place, part in attachments]
     time = optional_time(_times(state), "end", f"{where}.state")
     message = ToolMessage(
         id=optional_text(part, "id", where) or id, time=time, tool_call_id=id, parts=(*texts, *files), error=error
     )
     return call, message
-
-
-def _attachments(state: Object, where: str) -> Iterator[File]:
-    for place, part in objects(state.get("attachments") or [], f"{where}.attachments"):
-        yield _file(part, optional_text(part, "mime", place) or "", place)
 
 
 def _times(fields: Object) -> Object:

@@ -46,10 +46,11 @@ def read(rows: Sequence[SessionRow]) -> Session:
     path = _path(entries, rows)
     read_rows = [(row, message) for row in path if (message := _message(row)) is not None]
     others = _count("message", entries) - _count("message", path)
+    headers = (row.fields for row in rows if row.fields.get("type") == "session" or row.fields.get("kind") == "header")
     return Session(
         format="pi",
         messages=tuple(message for _, message in read_rows),
-        root=_root(rows),
+        root=next((cwd for header in headers if isinstance(cwd := header.get("cwd"), str)), None),
         tools=PI,
         usages={message.id: usage for row, message in read_rows if (usage := _usage(row)).input},
         models={message.id: model for row, message in read_rows if (model := _model(row))},
@@ -95,11 +96,6 @@ def _leaf(rows: Sequence[SessionRow]) -> str | None:
             case _:
                 continue
     return leaf if isinstance(leaf, str) else None
-
-
-def _root(rows: Sequence[SessionRow]) -> str | None:
-    headers = (row.fields for row in rows if row.fields.get("type") == "session" or row.fields.get("kind") == "header")
-    return next((cwd for header in headers if isinstance(cwd := header.get("cwd"), str)), None)
 
 
 def _usage(row: SessionRow) -> Usage:
@@ -238,7 +234,16 @@ def _assistant_parts(message: Object, where: str) -> Iterator[AssistantPart]:
             case "thinking":
                 yield from _thinking(block, message, place)
             case "toolCall":
-                yield _call(block, place)
+                match block.get("arguments"):
+                    case str(text):
+                        arguments = text
+                    case Mapping() as fields:
+                        arguments = dump(fields).decode()
+                    case _:
+                        arguments = "{}"
+                yield ToolCall(
+                    id=text_field(block, "id", place), name=text_field(block, "name", place), arguments=arguments
+                )
             case _:
                 continue
 
@@ -255,14 +260,3 @@ def _thinking(block: Object, message: Object, where: str) -> Iterator[Opaque]:
     model = optional_text(message, "model", where)
     data = dump(verbatim).decode()
     yield Opaque(provider="anthropic", model=model, place="block", name=verbatim["type"], data=data)
-
-
-def _call(block: Object, where: str) -> ToolCall:
-    match block.get("arguments"):
-        case str(text):
-            arguments = text
-        case Mapping() as fields:
-            arguments = dump(fields).decode()
-        case _:
-            arguments = "{}"
-    return ToolCall(id=text_field(block, "id", where), name=text_field(block, "name", where), arguments=arguments)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate
 
 from recto.cli.replay.evidence import Evidence, count_read_again, evidence
-from recto.cli.replay.policies import POLICIES, PolicyInputs
-from recto.cli.replay.replay_settings import ReplaySettings
-from recto.cli.replay.simulate import PlayedCall, play
-from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
+from recto.cli.replay.policies import POLICIES, PageChanges, PolicyInputs
+from recto.cli.replay.stretches import CallStretch, ReplaySettings, SessionCall, stretches_of
 from recto.cli.sessions.rows import ignored_note
 from recto.cli.sessions.session import Session, SessionFormat
 from recto.errors import NoPrice, NotAConversation
@@ -21,11 +19,43 @@ from recto.page.fold.agent_tools import known_tools, rule_for
 from recto.page.fold.fold_settings import CostSettings, FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES
+from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayedCall:
+    """Tokens of a page, cached tokens, and True if it does not extend the previous page."""
+
+    input: int
+    cached: int
+    breaks: bool
+
+    @property
+    def usage(self) -> Usage:
+        """Usage of the input, for its price."""
+        return Usage(input=self.input, cached=self.cached, cache_written=self.input - self.cached)
+
+
+def play(stretch: CallStretch, steps: Iterable[PageChanges], counter: TokenCounter = OFFLINE) -> Iterator[PlayedCall]:
+    """Simulate each call of a stretch, with the changes of a policy."""
+    sizes: list[int] = []
+    size = 0
+    for call, changes in zip(stretch.calls, steps, strict=True):
+        count, prefix_size = len(sizes), size
+        new = stretch.tokens[count : call.place]
+        sizes += new
+        size += sum(new)
+        for place, message in changes.items():
+            tokens = tokens_of(message, counter)
+            size += tokens - sizes[place]
+            sizes[place] = tokens
+        first = min(changes, default=count)
+        breaks = first < count
+        prefix = stretch.before + (sum(sizes[:first]) if breaks else prefix_size)
+        yield PlayedCall(input=stretch.before + size, cached=0 if call.is_cold else prefix, breaks=breaks)
+
 
 NONE = "none"
-UNCUT = "--cut plays it as its agent summarised it."
-CUT = "Its agent summarised it {times}; each time all policies begin anew."
-NO_CALLS = "it holds no reply of a model, so there is no call to play"
 Done = Callable[[], None]
 
 
@@ -77,7 +107,7 @@ def replay_session(session: Session, name: str, settings: ReplaySettings, done: 
     """Replay a session under `none` and each policy; call `done` after each."""
     stretches = stretches_of(session, settings)
     if not stretches:
-        raise NotAConversation(source=name, problem=NO_CALLS)
+        raise NotAConversation(source=name, problem="it contains no reply of a model, so there is no call to replay")
     is_cut = bool(session.compactions) and settings.cut
     whole = stretches_of(session, replace(settings, cut=False)) if is_cut else stretches
     runs: dict[str, PolicyRun] = {}
@@ -85,13 +115,18 @@ def replay_session(session: Session, name: str, settings: ReplaySettings, done: 
         runs[policy] = _run(session, policy, stretches, whole, settings)
         done()
     calls = [call for stretch in stretches for call in stretch.calls]
+    prices = [
+        price_of(settings.model or session.models.get(id, session.model), usage, settings.prices)
+        for id, usage in session.usages.items()
+    ]
+    known_prices = [price for price in prices if price is not None]
     return ReplayedSession(
         name=name,
         format=session.format,
         messages=len(session.messages),
         models=tuple(dict.fromkeys(call.model for call in calls)),
-        replies=sum([_priced(call, Usage(output=call.output), settings) for call in calls], Decimal(0)),
-        recorded=_recorded(session, settings),
+        replies=sum([_price(call, Usage(output=call.output), settings) for call in calls], Decimal(0)),
+        recorded=sum(known_prices, Decimal(0)) if known_prices and len(known_prices) == len(prices) else None,
         runs=runs,
         notes=_notes(session, is_cut=is_cut),
     )
@@ -111,18 +146,18 @@ def _run(
     inputs = PolicyInputs(settings=settings, fold=fold)
     steps = [list(POLICIES[policy](stretch, inputs)) for stretch in stretches]
     both = list(zip(stretches, steps, strict=True))
-    played = [one for stretch, changes in both for one in _played(stretch, play(stretch, changes, settings.counter))]
-    pages = tuple([page.input for _, page in played])
+    calls = [call for stretch in stretches for call in stretch.calls]
+    played = [page for stretch, changes in both for page in play(stretch, changes, settings.counter)]
+    pages = tuple([page.input for page in played])
     if whole is stretches:
         uncut = pages
     else:
-        uncut = tuple(
-            [page.input for one in whole for page in play(one, POLICIES[policy](one, inputs), settings.counter)]
-        )
+        policy_steps = [(one, POLICIES[policy](one, inputs)) for one in whole]
+        uncut = tuple([page.input for one, changes in policy_steps for page in play(one, changes, settings.counter)])
     return PolicyRun(
-        prices=tuple([_price(call, page, settings) for call, page in played]),
+        prices=tuple([_price(call, page.usage, settings) for call, page in zip(calls, played, strict=True)]),
         pages=pages,
-        breaks=sum(page.breaks for _, page in played),
+        breaks=sum(page.breaks for page in played),
         folds=sum(len(changes) for of_stretch in steps for changes in of_stretch),
         evidence=sum([evidence(stretch, changes, tools) for stretch, changes in both], Evidence()),
         read_again=count_read_again(session, both, tools),
@@ -130,39 +165,21 @@ def _run(
     )
 
 
-def _played(stretch: CallStretch, pages: Iterator[PlayedCall]) -> Iterator[tuple[SessionCall, PlayedCall]]:
-    return zip(stretch.calls, pages, strict=True)
-
-
-def _price(call: SessionCall, page: PlayedCall, settings: ReplaySettings) -> Decimal:
-    cache_written = page.input - page.cached
-    return _priced(call, Usage(input=page.input, cached=page.cached, cache_written=cache_written), settings)
-
-
-def _priced(call: SessionCall, usage: Usage, settings: ReplaySettings) -> Decimal:
+def _price(call: SessionCall, usage: Usage, settings: ReplaySettings) -> Decimal:
     price = price_of(call.model, usage, settings.prices)
     if price is None:
         raise NoPrice(model=call.model, tokens=usage.input)
     return price
 
 
-def _recorded(session: Session, settings: ReplaySettings) -> Decimal | None:
-    prices = [
-        price_of(settings.model or session.models.get(id, session.model), usage, settings.prices)
-        for id, usage in session.usages.items()
-    ]
-    known_prices = [price for price in prices if price is not None]
-    return sum(known_prices, Decimal(0)) if known_prices and len(known_prices) == len(prices) else None
-
-
 def _notes(session: Session, *, is_cut: bool) -> tuple[str, ...]:
     count = len(session.compactions)
     if not is_cut:
-        return (*session.notes, *((UNCUT,) if count else ()))
+        return (*session.notes, *(("With --cut, the replay restarts at compactions.",) if count else ()))
     times = "once" if count == 1 else f"{count} times"
     # The note on ignored compactions is wrong here: --cut uses them.
     others = [note for note in session.notes if note not in ignored_note(count, "compaction")]
-    return (CUT.format(times=times), *others)
+    return (f"The agent compacted the session {times}; each time all policies restart.", *others)
 
 
 def share_saved(run: PolicyRun, base: PolicyRun) -> float:

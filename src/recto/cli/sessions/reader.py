@@ -1,9 +1,11 @@
-"""Detection of session formats, by JSON keys and never by file name."""
+"""Reader of session files. It detects the format by JSON keys, never by file name."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from recto.cli.sessions import claude_code, codex, opencode, pi
@@ -19,6 +21,7 @@ EXPECTED = (
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
 LONGEST_PROBLEM = 400
 MOST_KEYS = 8
+STDIN, STDIN_NAME = "-", "standard input"
 
 SessionKind: TypeAlias = Literal["message", "conversation", "pi", "claude-code", "codex"]
 
@@ -32,7 +35,7 @@ def read_session(data: bytes, *, source: str) -> Session:
         problem = _one_line(f"it cannot be read as a conversation: {error}")
         raise NotAConversation(source=source, problem=problem) from error
     if not session.messages:
-        raise NotAConversation(source=source, problem=f"it holds no messages. {EXPECTED}")
+        raise NotAConversation(source=source, problem=f"it contains no messages. {EXPECTED}")
     return session
 
 
@@ -40,7 +43,9 @@ def _read(document: Json | JsonLines, source: str) -> Session:
     match document:
         case JsonLines():
             session = _read_rows(document.rows, source)
-            return replace(session, notes=(*_cut_note(document.cut), *session.notes))
+            if document.cut is None:
+                return session
+            return replace(session, notes=(f"Line {document.cut}, the last one, is incomplete.", *session.notes))
         case {"messages": [{"info": Mapping(), "parts": _}, *_]}:
             return opencode.read(document)
         case [{"info": Mapping(), "parts": _}, *_]:
@@ -55,10 +60,6 @@ def _read(document: Json | JsonLines, source: str) -> Session:
             return _read_body({"messages": document})
 
 
-def _cut_note(cut: int | None) -> tuple[str, ...]:
-    return () if cut is None else (f"Line {cut}, the last one, is cut off and left out.",)
-
-
 def _read_rows(rows: Sequence[SessionRow], source: str) -> Session:
     session_kind: SessionKind | None = next((kind for row in rows if (kind := _kind(row.fields)) is not None), None)
     match session_kind:
@@ -71,7 +72,7 @@ def _read_rows(rows: Sequence[SessionRow], source: str) -> Session:
         case "message":
             return _read_body({"messages": [row.fields for row in rows]})
         case "conversation":
-            raise NotAConversation(source=source, problem="it holds a conversation per line; give Recto one of them")
+            raise NotAConversation(source=source, problem="it contains a conversation per line. Pass one of them")
         case None:
             keys = ", ".join(list(rows[0].fields)[:MOST_KEYS]) or "none"
             problem = _one_line(f"it is JSON, but no conversation (its keys: {keys}). {EXPECTED}")
@@ -128,3 +129,13 @@ def _items(value: Json) -> Sequence[Json]:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_PROBLEM else line[:LONGEST_PROBLEM] + " ..."
+
+
+def read_session_file(file: str) -> Session:
+    """Read a session file; `-` is standard input. Raise NotAConversation if it is unreadable."""
+    name = STDIN_NAME if file == STDIN else file
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except OSError as error:
+        raise NotAConversation(source=name, problem=f"it cannot be read ({error.strerror})") from error
+    return read_session(data, source=name)
