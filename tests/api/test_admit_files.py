@@ -15,7 +15,7 @@ from recto.conversation.input.run_input import stored_input
 from recto.conversation.json import Json, dump
 from recto.conversation.message_files import Attachment
 from recto.conversation.messages import Data, File
-from recto.errors import Refused
+from recto.errors import InvalidRequest
 from recto.files.attachments import Attachments
 from recto.ids import new_id
 from recto.store.ports import Admission
@@ -129,7 +129,7 @@ async def test_P10_what_its_owner_deleted_in_the_meantime_is_dropped_without_tro
 @pytest.mark.parametrize("bad", [inline("b.txt", b"MZ\x90\0" + bytes(80)), inline("b.txt", b"")])
 async def test_P9_a_later_file_that_may_not_come_takes_the_earlier_ones_with_it(api: LocalApi, bad: Json):
     await earlier(api, "old.txt", b"old")
-    with pytest.raises(Refused, match=r"b\.txt: "):
+    with pytest.raises(InvalidRequest, match=r"b\.txt: "):
         await store_parts(api, inline("old.txt", b"old"), inline("new.txt", b"new"), bad)
     assert (await names(api), list(api.storage.blobs.values())) == (["old.txt"], [b"old"])
 
@@ -137,7 +137,7 @@ async def test_P9_a_later_file_that_may_not_come_takes_the_earlier_ones_with_it(
 async def test_P9_a_file_that_was_taken_for_another_agent_is_refused_for_this_one_and_stays(api: LocalApi):
     await earlier(api, "dot.png", PNG, "image/png")
     documents = FileInput(is_on=True, images=False)
-    with pytest.raises(Refused, match=r"dot\.png: "):
+    with pytest.raises(InvalidRequest, match=r"dot\.png: "):
         await store_parts(api, inline("new.txt", b"new"), inline("dot.png", PNG, "image/png"), allowed=documents)
     assert await names(api) == ["dot.png"]
 
@@ -156,7 +156,7 @@ async def test_P9_an_upload_is_held_to_what_this_agent_takes_at_admission_too(
     api: LocalApi, allowed: FileInput, why: str, is_inline: bool
 ):
     one = await earlier(api, "a.txt", b"x" * 21)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         await store_parts(api, inline("a.txt", b"x" * 21) if is_inline else linked(api, one), allowed=allowed)
     assert (str(refused.value), await names(api)) == (f"a.txt: {why}", ["a.txt"])
 
@@ -165,14 +165,14 @@ async def test_P9_files_are_counted_once_each_and_held_to_the_most_of_this_agent
     two = FileInput(is_on=True, max_files=2)
     a, b, c = [linked(api, await earlier(api, name, name.encode())) for name in ("a.txt", "b.txt", "c.txt")]
     assert len((await store_parts(api, a, b, a, b, allowed=two)).attachments) == 2
-    with pytest.raises(Refused, match=r"the message has 3 files; this agent takes up to 2 in one"):
+    with pytest.raises(InvalidRequest, match=r"the message has 3 files; this agent takes up to 2 in one"):
         await store_parts(api, a, b, c, allowed=two)
 
 
 async def test_P9_what_there_is_no_room_for_takes_the_earlier_ones_with_it(api: LocalApi):
     files = Attachments(api.storage, api.store.files, FileSettings(user_bytes=5), clock=lambda: NOW, new_id=new_id)
     api.change(attachments=files)
-    with pytest.raises(Refused, match=r"b\.txt: with it you would have 6"):
+    with pytest.raises(InvalidRequest, match=r"b\.txt: with it you would have 6"):
         await store_parts(api, inline("a.txt", b"abc"), inline("b.txt", b"def"))
     assert (await names(api), api.storage.blobs) == ([], {})
 

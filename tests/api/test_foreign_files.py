@@ -15,7 +15,7 @@ from recto.api.runs.routes import ROUTES, RUNS
 from recto.config.file_settings import OutboundSettings
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump
-from recto.errors import Refused
+from recto.errors import InvalidRequest
 from recto.files.fetch.outbound import Outbound
 from recto.files.ports import Upload
 from recto.ids import new_id
@@ -68,10 +68,10 @@ async def store_parts(api: LocalApi, allowed: FileInput, *parts: Json) -> Storab
     return await store_files(api.backend, "ann", sent, allowed, signed_files=signed_files)
 
 
-async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> Refused:
+async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> InvalidRequest:
     """Nothing is left of it but what was there before."""
     before = await names(api), dict(api.storage.blobs)
-    with pytest.raises(Refused) as found:
+    with pytest.raises(InvalidRequest) as found:
         await store_parts(api, allowed, *parts)
     assert (await names(api), api.storage.blobs) == before
     return found.value

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from recto.api.web_page import BUILT, WebPage
+from recto.api.web_page import WEB_FILES, WebPage
 from tests.flow.in_process import InProcess, in_process
 from tests.support.client import TOKEN
 
@@ -120,5 +120,5 @@ async def test_C3_a_page_that_is_built_while_the_server_runs_is_found(server: In
 async def test_C3_a_server_has_the_page_that_make_web_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with in_process(tmp_path, monkeypatch) as made:
         page = await made.send("GET", "/", token=None)
-    assert page.body == (BUILT / "index.html").read_bytes(), "Run: make web"
+    assert page.body == (WEB_FILES / "index.html").read_bytes(), "Run: make web"
     assert TOKEN.encode() not in page.body

@@ -39,7 +39,7 @@ DEEPEST = 32
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
 MANY_DIGITS = re.compile(rb"[0-9]{19}")
 LEAST, MOST = -(2**63), 2**64 - 1
-SHOWN = 64
+NAME_CHARACTERS = 64
 HAS_NUL = "{text!r} contains the character U+0000, which cannot be stored. Remove it"
 TOO_BIG = "the integer {number} has more than 64 bits. Send it as a string"
 SKILL_DATA = "skill_data"
@@ -204,17 +204,13 @@ async def _read_object(request: Request) -> Mapping[str, Json]:
         raise WireError(where="body", problem=f"is nested more than {DEEPEST} levels deep")
     if NUL_ESCAPE in body or MANY_DIGITS.search(body):
         for token in TOKEN.findall(body):
-            _check_token(token)
+            # Reject a string with U+0000, and an integer that JSON would read as a float
+            if token.startswith(b'"'):
+                if NUL_ESCAPE in token and NUL in (text := str(load(token))):
+                    raise WireError(where="body", problem=HAS_NUL.format(text=text[:NAME_CHARACTERS]))
+            elif token.lstrip(b"-").isdigit() and not LEAST <= int(token) <= MOST:
+                raise WireError(where="body", problem=TOO_BIG.format(number=token[:NAME_CHARACTERS].decode()))
     return value
-
-
-def _check_token(token: bytes) -> None:
-    """Reject a string with U+0000, and an integer that JSON would read as a float."""
-    if token.startswith(b'"'):
-        if NUL_ESCAPE in token and NUL in (text := str(load(token))):
-            raise WireError(where="body", problem=HAS_NUL.format(text=text[:SHOWN]))
-    elif token.lstrip(b"-").isdigit() and not LEAST <= int(token) <= MOST:
-        raise WireError(where="body", problem=TOO_BIG.format(number=token[:SHOWN].decode()))
 
 
 def _row(profile: StoredProfile) -> ProfileShape:

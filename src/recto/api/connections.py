@@ -211,7 +211,9 @@ class Connection(HttpToolsProtocol):
                 self._received_bytes += len(piece)
                 yield piece
         # The previous parser still waits for the body.
-        self.parser = _new_parser(self)
+        parser = HttpRequestParser(self)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.parser = parser
         self.on_message_complete()
 
     def on_message_complete(self) -> None:
@@ -286,9 +288,9 @@ class Connection(HttpToolsProtocol):
         self._unread = self.loop.call_later(self.table.limits.unread_seconds, self._check_reader, waiting)
 
     def _check_reader(self, waiting: int) -> None:
-        left = self.transport.get_write_buffer_size()
-        if left < waiting:
-            self._watch(left)
+        unsent = self.transport.get_write_buffer_size()
+        if unsent < waiting:
+            self._watch(unsent)
         else:
             self.table.log(self, "did not read its response in time")
             self.transport.abort()
@@ -309,13 +311,6 @@ async def _receive(loop: asyncio.AbstractEventLoop, source: socket.socket, most:
     except OSError:
         # The connection was lost in some way.
         return b""
-
-
-def _new_parser(connection: Connection) -> HttpRequestParser:
-    """Return a parser configured as in uvicorn."""
-    parser = HttpRequestParser(connection)
-    parser.set_dangerous_leniencies(lenient_data_after_close=True)
-    return parser
 
 
 async def body_of(request: Request) -> AsyncGenerator[bytes]:

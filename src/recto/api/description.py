@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from recto.api.parameters import HandlerParameter, parameters_of
+from recto.api.parameters import parameters_of
 from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, STREAM_MEDIA, TASK, THREAD, Problem, Route
 from recto.conversation.json import Json, dump
 
@@ -109,7 +109,16 @@ def describe(routes: Sequence[Route]) -> dict[str, Json]:
 
 def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
     name = route.handler.__name__
-    parameters: list[Json] = [_parameter(one) for one in parameters_of(route.handler)]
+    parameters: list[Json] = [
+        {
+            "name": one.name,
+            "in": one.declaration.place,
+            "required": one.is_required,
+            "schema": _without_null(one.schema()),
+            "description": one.declaration.description,
+        }
+        for one in parameters_of(route.handler)
+    ]
     return {
         "tags": [route.tag],
         "summary": name.replace("_", " ").title(),
@@ -119,16 +128,6 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
         **({"security": []} if route.is_open else {}),
         **_body(route, schemas),
         "responses": _responses(route, schemas),
-    }
-
-
-def _parameter(one: HandlerParameter) -> Json:
-    return {
-        "name": one.name,
-        "in": one.declaration.place,
-        "required": one.is_required,
-        "schema": _without_null(one.schema()),
-        "description": one.declaration.description,
     }
 
 
@@ -282,15 +281,14 @@ def _routes(paths: Paths, tag: str) -> Iterator[str]:
     for path, methods in paths.items():
         for method in METHODS:
             if method in methods and tag in _tags(methods[method]):
-                yield _route(path, method, methods[method])
-
-
-def _route(path: str, method: str, route: Mapping[str, Json]) -> str:
-    about = escape(str(route.get("description", "")))
-    rows = "".join(_parameter_row(one) for one in cast("Sequence[Mapping[str, Json]]", route.get("parameters", ())))
-    table = f"<table>{rows}</table>" if rows else ""
-    head = f"<summary><b>{method.upper()}</b><code>{escape(path)}</code></summary>"
-    return f"<details>{head}<p>{about}</p>{table}{''.join(_examples(route))}</details>"
+                route = methods[method]
+                about = escape(str(route.get("description", "")))
+                rows = "".join(
+                    _parameter_row(one) for one in cast("Sequence[Mapping[str, Json]]", route.get("parameters", ()))
+                )
+                table = f"<table>{rows}</table>" if rows else ""
+                head = f"<summary><b>{method.upper()}</b><code>{escape(path)}</code></summary>"
+                yield f"<details>{head}<p>{about}</p>{table}{''.join(_examples(route))}</details>"
 
 
 def _parameter_row(one: Mapping[str, Json]) -> str:

@@ -97,11 +97,11 @@ def fit_open_files(limits: ConnectionLimits) -> ConnectionLimits:
     except ImportError:
         return limits
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + OTHER_FILES
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    descriptors = limits.connections + OTHER_FILES
+    most = descriptors if hard == resource.RLIM_INFINITY else min(descriptors, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most == wanted:
+    if most == descriptors:
         return limits
     room = most - min(OTHER_FILES, most // 2)
     LOGGER.warning("this process may open %d files, so the server accepts at most %d connections", most, room)
@@ -116,12 +116,6 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def _ignore_signal(_signal: int, _frame: FrameType | None) -> None:
     """Ignore the signal."""
-
-
-def _limit_unsent(listening: socket.socket) -> None:
-    """Limit unsent bytes; all connections inherit the option. Windows does not have it."""
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 
 
 class _Server(uvicorn.Server):
@@ -140,7 +134,9 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit:
             for one in (one for server in self.servers for one in server.sockets):
-                _limit_unsent(one)
+                # Limit unsent bytes; all connections inherit the option. Windows does not have it.
+                if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
             threading.Thread(target=self._announce, args=(url,), daemon=True).start()

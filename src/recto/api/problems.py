@@ -20,10 +20,10 @@ from recto.conversation.json import dump, load_object
 from recto.errors import (
     Conflict,
     FileRefused,
+    InvalidRequest,
     LimitReached,
     NotFound,
     RectoError,
-    Refused,
     ServerFull,
     SettingsError,
     StorageDown,
@@ -104,7 +104,7 @@ def error_problem(request: Request, error: Exception) -> Response:
             # The resource may belong to another user: the audit log records the attempt.
             audit(request, f"no_{error.what.replace(' ', '_')}", status=404)
             return problem(404, "not_found", str(error))
-        case Refused():
+        case InvalidRequest():
             return problem(422, "invalid_input", str(error), errors=[{"field": error.where, "problem": str(error)}])
         case FileRefused():
             return problem(422, error.code, str(error))

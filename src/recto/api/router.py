@@ -57,23 +57,20 @@ class Api:
         self._fixed = dict[str, RoutedPath]()
         self._patterns = dict[str, RoutedPath]()
         for route in routes:
-            self._add(route)
+            pattern = re.compile(NAME.sub(r"(?P<\1>[^/]+)", route.path))
+            paths = self._patterns if pattern.groups else self._fixed
+            methods = paths.setdefault(route.path, RoutedPath(pattern=pattern, methods={})).methods
+            handler = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler), status=route.status)
+            methods[route.method] = handler
+            if route.method == "GET" and (route.is_open or route.answer):
+                # Clients use HEAD to check that a resource exists.
+                methods["HEAD"] = handler
         self._entrance = gate(self._answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request, or the lifespan of the server."""
         scope["app"] = self
         await (self._live(receive, send) if scope["type"] == "lifespan" else self._entrance(scope, receive, send))
-
-    def _add(self, route: Route) -> None:
-        pattern = re.compile(NAME.sub(r"(?P<\1>[^/]+)", route.path))
-        paths = self._patterns if pattern.groups else self._fixed
-        methods = paths.setdefault(route.path, RoutedPath(pattern=pattern, methods={})).methods
-        handler = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler), status=route.status)
-        methods[route.method] = handler
-        if route.method == "GET" and (route.is_open or route.answer):
-            # Clients use HEAD to check that a resource exists.
-            methods["HEAD"] = handler
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -21,7 +21,7 @@ from recto.api.problems import problem
 from recto.api.route import CHAT
 
 # Output of `make web`. It contains no Python.
-BUILT = Path(__file__).resolve().parent.parent / "web"
+WEB_FILES = Path(__file__).resolve().parent.parent / "web"
 HOME, ICON, ASSETS = "/", "/icon.svg", "/assets/"
 # Own scripts and styles only: nothing inline, nothing external, no frame.
 POLICY = (
@@ -85,7 +85,7 @@ class BuiltFile:
 class WebPage:
     """The files of the page, read on first use. Until it is built, each request checks again."""
 
-    def __init__(self, folder: Path = BUILT) -> None:
+    def __init__(self, folder: Path = WEB_FILES) -> None:
         self._folder = folder
         self._files: Mapping[str, BuiltFile] = {}
 

@@ -121,8 +121,17 @@ def _bearer(headers: Sequence[str]) -> str | None:
 
 def _keys(settings: AuthSettings) -> tuple[ApiKey, ...]:
     own = () if settings.token is None else (_make_key(User(name=LOCAL), settings.token, setting="RECTO_TOKEN"),)
-    keys = (*own, *_parse_keys(settings.api_keys or ""))
-    _check_distinct(keys)
+    # A user may have several keys
+    text = settings.api_keys or ""
+    keys = (
+        *own,
+        *(tuple(_parse_key(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()),
+    )
+    # Raise SettingsError if two entries share a secret
+    owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
+    if len(owners) < len(keys):
+        allowed = "a key occurs twice, or equals RECTO_TOKEN. Give each user a different key"
+        raise SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=allowed)
     return keys
 
 
@@ -186,11 +195,6 @@ def _make_key(user: User, secret: str, *, setting: str) -> ApiKey:
     return ApiKey(user=user, digest=_digest(secret))
 
 
-def _parse_keys(text: str) -> tuple[ApiKey, ...]:
-    """Return the keys of a setting. A user may have several keys."""
-    return tuple(_parse_key(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()
-
-
 def _parse_key(entry: str, number: int) -> ApiKey:
     match entry.split(":"):
         case [name, secret]:
@@ -213,14 +217,6 @@ def _parse_key(entry: str, number: int) -> ApiKey:
 
 def _wrong_entry(number: int, problem: str) -> SettingsError:
     return SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=f"entry {number} {problem}")
-
-
-def _check_distinct(keys: Sequence[ApiKey]) -> None:
-    """Raise SettingsError if two entries share a secret."""
-    owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
-    if len(owners) < len(keys):
-        allowed = "a key occurs twice, or equals RECTO_TOKEN. Give each user a different key"
-        raise SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=allowed)
 
 
 def _find_user(keys: Sequence[ApiKey], secret: str) -> User | None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -154,7 +153,9 @@ class Gate:
         """Return the reason to reject a request of any user."""
         method, headers = request.scope["method"], request.headers
         hosts, origin = headers.getlist("host"), headers.get("origin")
-        if self._rules.is_loopback and not self._is_host(hosts):
+        if self._rules.is_loopback and not (
+            len(hosts) == 1 and (HOST.fullmatch(hosts[0]) is not None or hosts[0].lower() in self._hosts)
+        ):
             host = f"{', '.join(hosts)[:64]!r}"
             detail = f"The Host header is {host}; use 127.0.0.1, localhost or RECTO_PUBLIC_URL."
             return Rejection(status=421, code="wrong_host", detail=detail)
@@ -166,12 +167,21 @@ class Gate:
         ):
             detail = f"The origin {origin[:64]!r} is not allowed. Add it to RECTO_CORS_ORIGINS."
             return Rejection(status=403, code="wrong_origin", detail=detail)
-        return self._check_body(request) if method in WRITES and _has_body(headers) else None
+        return (
+            self._check_body(request)
+            if method in WRITES and ("transfer-encoding" in headers or headers.get("content-length", "0") != "0")
+            else None
+        )
 
     def _check_body(self, request: HTTPConnection) -> Rejection | None:
         """Return the reason to reject a body by its headers."""
         kind = request.headers.get("content-type", "")
-        allowed = self._media(request.scope["method"], request.scope["path"])
+        patches = (MERGE_MEDIA,) if request.scope["method"] == "PATCH" else ()
+        allowed = (
+            JSON_MEDIA,
+            *patches,
+            *((FORM_MEDIA,) if request.scope["path"] in self._rules.multipart_paths else ()),
+        )
         media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
         if media not in allowed:
             detail = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(allowed)}."
@@ -188,7 +198,9 @@ class Gate:
     async def _authenticate(self, request: HTTPConnection) -> Rejection | None:
         """Authenticate the request. Requests without credentials are only counted by address."""
         state, credentials = request.scope.setdefault("state", {}), _credentials(request)
-        peer, is_open = peer_of(request), self._is_open(request)
+        path = request.scope["path"]
+        is_open_path = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
+        peer, is_open = peer_of(request), (is_open_path and request.scope["method"] in READS)
         if (is_open or not credentials) and (wait := self._anonymous.take(neighbourhood(peer))):
             return _too_many("requests without a credential from this address", wait)
         if is_open:
@@ -247,22 +259,10 @@ class Gate:
             return _too_many("requests of this user", wait)
         return None
 
-    def _is_host(self, hosts: list[str]) -> bool:
-        return len(hosts) == 1 and (HOST.fullmatch(hosts[0]) is not None or hosts[0].lower() in self._hosts)
-
     def _is_origin(self, origin: str, *, is_for_preflight: bool) -> bool:
         if self._cors.allows(origin) or is_for_preflight:
             return self._cors.allows(origin)
         return not self._rules.is_loopback or ORIGIN.fullmatch(origin) is not None or origin.lower() in self._origins
-
-    def _is_open(self, request: HTTPConnection) -> bool:
-        path = request.scope["path"]
-        is_open_path = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
-        return is_open_path and request.scope["method"] in READS
-
-    def _media(self, method: str, path: str) -> tuple[str, ...]:
-        patches = (MERGE_MEDIA,) if method == "PATCH" else ()
-        return (JSON_MEDIA, *patches, *((FORM_MEDIA,) if path in self._rules.multipart_paths else ()))
 
 
 def _credentials(request: HTTPConnection) -> list[str]:
@@ -278,10 +278,6 @@ def _answer_of(request: HTTPConnection, rejection: Rejection) -> Response:
     if sdk:
         return sdk_problem(sdk, rejection.status, rejection.code, rejection.detail, retry=rejection.retry)
     return problem(rejection.status, rejection.code, rejection.detail, retry=rejection.retry)
-
-
-def _has_body(headers: Headers) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 def _too_many(what: str, wait: float) -> Rejection:

@@ -287,8 +287,11 @@ class JwksKeys:
             self._is_reachable = True
         except (OSError, ValueError) as error:
             self._is_reachable = False
+            # Describe an error without the url, which may contain a password
             LOGGER.warning(
-                "Cannot fetch the keys of RECTO_JWT_JWKS_URL (%s): %s", urlsplit(self._url).hostname, _kind(error)
+                "Cannot fetch the keys of RECTO_JWT_JWKS_URL (%s): %s",
+                urlsplit(self._url).hostname,
+                str(error) if type(error) is ValueError else type(error).__name__,
             )
             if self._ticks() - self._fetched >= KEEP_SECONDS:
                 self._keys = ()
@@ -347,8 +350,3 @@ def _parse_key(row: Mapping[str, object]) -> VerifyKey | None:
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
         return None
     return key if key and row.get("alg", key.algorithm) == key.algorithm else None
-
-
-def _kind(error: Exception) -> str:
-    """Describe an error without the url, which may contain a password."""
-    return str(error) if type(error) is ValueError else type(error).__name__

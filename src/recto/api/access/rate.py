@@ -31,26 +31,26 @@ class Buckets:
 
     def wait(self, name: str) -> float:
         """Return the seconds until the next request is allowed; 0 means now. Counts nothing."""
-        left = self._left(name, self._ticks())
-        return 0.0 if left >= 1 or not self._per_minute else (1 - left) * MINUTE / self._per_minute
+        tokens = self._count_tokens(name, self._ticks())
+        return 0.0 if tokens >= 1 or not self._per_minute else (1 - tokens) * MINUTE / self._per_minute
 
     def take(self, name: str) -> float:
         """Count a request. Returns 0, or the seconds until it is allowed if it exceeds the limit."""
         if not self._per_minute:
             return 0.0
         now = self._ticks()
-        left = self._left(name, now)
-        if left < 1:
-            return (1 - left) * MINUTE / self._per_minute
-        self._buckets[name] = (left - 1, now)
+        tokens = self._count_tokens(name, now)
+        if tokens < 1:
+            return (1 - tokens) * MINUTE / self._per_minute
+        self._buckets[name] = (tokens - 1, now)
         self._buckets.move_to_end(name)
         if len(self._buckets) > self._most_names:
             self._buckets.popitem(last=False)
         return 0.0
 
-    def _left(self, name: str, now: float) -> float:
-        left, then = self._buckets.get(name, (float(self._per_minute), now))
-        return min(float(self._per_minute), left + (now - then) * self._per_minute / MINUTE)
+    def _count_tokens(self, name: str, now: float) -> float:
+        tokens, then = self._buckets.get(name, (float(self._per_minute), now))
+        return min(float(self._per_minute), tokens + (now - then) * self._per_minute / MINUTE)
 
 
 def neighbourhood(peer: str) -> str:

@@ -108,7 +108,12 @@ class MultipartForm:
 
     async def _next(self) -> _FormEvent | None:
         while not self._parts_parser.events:
-            piece = await self._read()
+            piece = await self._wait()
+            if not piece and not self._parts_parser.is_over:
+                raise WireError(where="body", problem="ends before the closing boundary of the form. Send all of it")
+            self._size += len(piece)
+            if self._limits.all_bytes is not None and self._size > self._limits.all_bytes:
+                raise TooLarge(TOO_MUCH.format(most=self._limits.all_bytes))
             if not piece:
                 return None
             was_over = self._parts_parser.is_over
@@ -118,30 +123,21 @@ class MultipartForm:
                 raise TooLarge(OUTSIDE)
         return self._parts_parser.events.popleft()
 
-    async def _read(self) -> bytes:
-        piece = await self._wait()
-        if not piece and not self._parts_parser.is_over:
-            raise WireError(where="body", problem="ends before the closing boundary of the form. Send all of it")
-        self._size += len(piece)
-        if self._limits.all_bytes is not None and self._size > self._limits.all_bytes:
-            raise TooLarge(TOO_MUCH.format(most=self._limits.all_bytes))
-        return piece
-
     async def _wait(self) -> bytes:
         """Return the next chunk. The wait counts against the current file, or against all other parts."""
-        begun, is_file = self._clock(), self._parts_parser.is_in_file
+        start, is_file = self._clock(), self._parts_parser.is_in_file
         seconds = self._limits.seconds if is_file else self._rest_seconds
         try:
-            async with asyncio.timeout_at(min(begun + seconds, self._end)) as self._timeout:
+            async with asyncio.timeout_at(min(start + seconds, self._end)) as self._timeout:
                 # A client that always has data ready would never time out.
-                piece = await anext(self._stream, b"") if begun < self._end and not self._is_stopped else None
+                piece = await anext(self._stream, b"") if start < self._end and not self._is_stopped else None
         except TimeoutError:
             piece = None
         finally:
             self._timeout = None
         if piece is None:
             raise self._timeout_error(is_file=is_file)
-        self._rest_seconds -= 0 if is_file else self._clock() - begun
+        self._rest_seconds -= 0 if is_file else self._clock() - start
         return piece
 
     def _timeout_error(self, *, is_file: bool) -> HTTPException:

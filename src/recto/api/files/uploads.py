@@ -58,7 +58,7 @@ class ActiveUploads:
         self._bytes: Counter[str] = Counter()
         self._forms: set[MultipartForm] = set()
         self._is_stopped = False
-        self._ended = asyncio.Event()
+        self._end = asyncio.Event()
 
     @property
     def count(self) -> int:
@@ -86,7 +86,7 @@ class ActiveUploads:
         finally:
             self._users = _less(self._users, owner, 1)
             self._forms.discard(form)
-            self._ended.set()
+            self._end.set()
 
     @contextmanager
     def reserve(self, owner: str) -> Generator[Callable[[int], int]]:
@@ -115,8 +115,8 @@ class ActiveUploads:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 while self._forms:
-                    self._ended.clear()
-                    await self._ended.wait()
+                    self._end.clear()
+                    await self._end.wait()
 
 
 def _less(counts: Counter[str], name: str, less: int) -> Counter[str]:
@@ -142,7 +142,11 @@ class FormUpload:
         try:
             return await self._store_all(form, entries)
         except BaseException:
-            await self._delete_all(entries)
+            for entry in entries:
+                if isinstance(entry, Attachment):
+                    # The owner may have deleted it in the meantime.
+                    with suppress(NotFound):
+                        await self.files.delete(entry.owner, entry.id)
             raise
 
     async def _store_all(self, form: MultipartForm, entries: list[UploadedFile]) -> UploadResult:
@@ -154,7 +158,8 @@ class FormUpload:
                     allowed = self.input_of(agent)
                     continue
                 entries.append(await self._store_one(part, part.heading.filename, allowed, len(entries)))
-                if not await part.skip(self._read_limit(allowed)):
+                limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
+                if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
                     return UploadResult(entries=entries, is_whole=False)
         if not entries:
             raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
@@ -164,29 +169,16 @@ class FormUpload:
         if place >= self.rules.files:
             problem = f"a form may contain up to {self.rules.files} files. Send this one in another form"
             return RefusedFile(name=safe_name(name), error=problem, code="too_many")
-        declared, room = part.heading.content_type, await self._room()
-        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared_type=declared, room=room)
+        content_type, room = (
+            part.heading.content_type,
+            (max(0, self.rules.user_bytes - await self.stored_bytes()) if self.rules.user_bytes else None),
+        )
+        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared_type=content_type, room=room)
         try:
             with self.active.reserve(self.owner) as reserve:
                 return await self.files.receive(upload, _within_quota(part, reserve, room))
         except FileRefused as error:
             return RefusedFile(name=safe_name(name), error=str(error), code=error.code)
-
-    async def _room(self) -> int | None:
-        """Return the bytes the owner may still store; None for no limit."""
-        return max(0, self.rules.user_bytes - await self.stored_bytes()) if self.rules.user_bytes else None
-
-    def _read_limit(self, allowed: FileInput) -> int | None:
-        """Return the bytes read of a part at most."""
-        limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
-        return min(limits) + BEYOND_BYTES if limits else None
-
-    async def _delete_all(self, entries: Sequence[UploadedFile]) -> None:
-        for entry in entries:
-            if isinstance(entry, Attachment):
-                # The owner may have deleted it in the meantime.
-                with suppress(NotFound):
-                    await self.files.delete(entry.owner, entry.id)
 
 
 async def _within_quota(part: FormPart, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:

@@ -64,21 +64,18 @@ class RelayedResponse(Response):
         """
         try:
             with self._stack:
-                await self._relay_and_finish(scope, receive, send)
+                # Recorded as abandoned if anything ends it early.
+                is_left = True
+                try:
+                    is_left = not await run_until_disconnect(receive, self._relay(scope, receive, send))
+                except ModelError as error:
+                    is_left, self._problem = False, error
+                    raise
+                finally:
+                    await self._exchange.finish(is_left=is_left, problem=self._problem)
         finally:
             if self._is_sent:
                 await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _relay_and_finish(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Recorded as abandoned if anything ends it early.
-        is_left = True
-        try:
-            is_left = not await run_until_disconnect(receive, self._relay(scope, receive, send))
-        except ModelError as error:
-            is_left, self._problem = False, error
-            raise
-        finally:
-            await self._exchange.finish(is_left=is_left, problem=self._problem)
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = self._exchange

@@ -81,7 +81,7 @@ async def _relay(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Respon
         upstream_request = replace(head, body=relayed_call.page.body)
         reader = upstream.reader(sdk.path.removeprefix(sdk.base), relayed_call.model, key)
         exchange = RelayedExchange(
-            gateway, upstream, upstream_request, owner=owner, relayed=relayed_call, reader=reader
+            gateway, upstream, upstream_request, owner=owner, stored_request=relayed_call, reader=reader
         )
         return RelayedResponse(exchange, sdk, stack.pop_all())
 

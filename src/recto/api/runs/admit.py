@@ -27,7 +27,7 @@ from recto.conversation.json import dump
 from recto.conversation.log import View
 from recto.conversation.message_files import Attachment, files_in
 from recto.conversation.messages import Source, UserMessage, words_of
-from recto.errors import NotFound, RectoError, Refused, WireError
+from recto.errors import InvalidRequest, NotFound, RectoError, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, AdmissionThread, StoredRun
 from recto.store.runs.admission import token_limit_error
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from recto.store.store import Store
 
 # Maximum characters of an unknown name in a message.
-SHOWN = 64
+NAME_CHARACTERS = 64
 
 
 class TaskAccepted(TypedDict):
@@ -104,7 +104,7 @@ async def _prepare(request: Request, run_request: RunRequest, fallback: str) -> 
         return repeated.run
     try:
         agent, signed_files = await check_admission(backend, owner, run_input, fallback)
-    except (WireError, Refused):
+    except (WireError, InvalidRequest):
         # Files or agents of a repeated request may be deleted by now.
         if repeated := await find_repeated():
             return repeated.run
@@ -139,11 +139,25 @@ async def check_admission(
     thread = await _find_thread(backend.store, owner, run_input)
     agent = backend.agents.by_name.get(options.agent or (thread and thread.agent) or fallback, CHAT)
     _check_skill_options(agent, options, thread.skill if thread else None)
-    _check_owner(run_input, thread)
+    # Raise NotFound for files in another user's thread (P5), and for answers to interrupts of a missing thread. Files
+    # are checked and fetched only in one's own threads or new ones.
+    is_missing = not thread.is_own if thread else bool(run_input.resume)
+    if (_has_files(run_input) or run_input.resume) and is_missing:
+        raise NotFound(what="thread", id=run_input.thread.lower())
     signed_files = await find_signed_files(backend.files, owner, run_input, agent.file_input)
     tools = backend.agents.tools_of(agent.name)
     schemas = tools.approval_schemas()
-    _check_tools(run_input, tools.own_names() - schemas.keys())
+    # Reject duplicate tool names, including the agent's own. Tools that need approval are exempt: clients ask by that
+    # name.
+    own_names = tools.own_names() - schemas.keys()
+    names: set[str] = set()
+    for place, tool in enumerate(run_input.tools):
+        where = f"tools[{place}].name"
+        if tool.name in own_names:
+            raise WireError(where=where, problem=f"{tool.name!r} is a tool of the agent. Give yours another name")
+        if tool.name in names:
+            raise WireError(where=where, problem=f"{tool.name!r} occurs twice. Give each tool its own name")
+        names.add(tool.name)
     await _check_changes(backend, run_input, schemas)
     await backend.runs.schemas.admit(run_input.tools)
     return agent, signed_files
@@ -167,7 +181,7 @@ async def _check_datasets(store: Store, owner: str, options: RunOptions) -> None
     usable = {one.id for one in await store.datasets.find_usable(owner, ids)} if ids else ()
     for place, id in enumerate(options.datasets):
         if id.lower() not in usable:
-            problem = f"there is no dataset {id[:SHOWN]!r} that you may use"
+            problem = f"there is no dataset {id[:NAME_CHARACTERS]!r} that you may use"
             raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
 
 
@@ -201,32 +215,8 @@ def _check_skill_options(agent: Agent, options: RunOptions, active: str | None) 
 
 def _check_option(name: str, values: Collection[str], option: str) -> None:
     if name not in values:
-        problem = f"there is no {option} {name[:SHOWN]!r}; known: {', '.join(values) or 'none'}"
+        problem = f"there is no {option} {name[:NAME_CHARACTERS]!r}; known: {', '.join(values) or 'none'}"
         raise WireError(where=f"forwardedProps.{option}", problem=problem)
-
-
-def _check_owner(run_input: RunInput, thread: AdmissionThread | None) -> None:
-    """Raise NotFound for files in another user's thread (P5), and for answers to interrupts of a missing thread.
-
-    Files are checked and fetched only in one's own threads or new ones.
-    """
-    is_missing = not thread.is_own if thread else bool(run_input.resume)
-    if (_has_files(run_input) or run_input.resume) and is_missing:
-        raise NotFound(what="thread", id=run_input.thread.lower())
-
-
-def _check_tools(run_input: RunInput, own_names: Collection[str]) -> None:
-    """Reject duplicate tool names, including the agent's own. Tools that need approval are exempt: clients ask by that
-    name.
-    """
-    names: set[str] = set()
-    for place, tool in enumerate(run_input.tools):
-        where = f"tools[{place}].name"
-        if tool.name in own_names:
-            raise WireError(where=where, problem=f"{tool.name!r} is a tool of the agent. Give yours another name")
-        if tool.name in names:
-            raise WireError(where=where, problem=f"{tool.name!r} occurs twice. Give each tool its own name")
-        names.add(tool.name)
 
 
 async def _check_changes(backend: Backend, run_input: RunInput, schemas: Mapping[str, str]) -> None:

@@ -28,7 +28,7 @@ from recto.conversation.message_files import (
     replace_files,
 )
 from recto.conversation.messages import Data, File, Key, Source, ToolMessage, Url, UserMessage
-from recto.errors import FileRefused, LimitReached, NotFound, Refused
+from recto.errors import FileRefused, InvalidRequest, LimitReached, NotFound
 from recto.files.fetch.addresses import check_url, is_same_server, read_url
 from recto.files.fetch.web_names import with_ending
 from recto.files.ports import Upload
@@ -88,7 +88,7 @@ async def find_signed_files(
         except NotFound:
             # Not signed here, or an attachment of another user.
             if not _is_foreign(service, file, rules):
-                raise Refused(NOT_SIGNED, where=where) from None
+                raise InvalidRequest(NOT_SIGNED, where=where) from None
     return attachments
 
 
@@ -167,7 +167,7 @@ def _check_count(run_input: RunInput, attachments: Mapping[Source, Attachment], 
         count = len({attachments[source].id if source in attachments else source for source in sources})
         if rules.is_on and count > rules.max_files:
             text = TOO_MANY.format(count=count, most=rules.max_files)
-            raise Refused(text, where=f"messages[{place}].content", keep=rules.max_files)
+            raise InvalidRequest(text, where=f"messages[{place}].content", keep=rules.max_files)
 
 
 def _check_rules(files: Sequence[tuple[str, File]], attachments: Mapping[Source, Attachment], rules: FileInput) -> None:
@@ -175,7 +175,7 @@ def _check_rules(files: Sequence[tuple[str, File]], attachments: Mapping[Source,
         if (one := attachments.get(file.source)) and (
             reason := rules.why_not(one.kind, one.mime_type, one.name, one.size)
         ):
-            raise Refused(f"{one.name}: {reason}", where=where)
+            raise InvalidRequest(f"{one.name}: {reason}", where=where)
 
 
 async def _fetch_files(
@@ -205,7 +205,7 @@ def _problem(where: str, file: File, result: Attachment | BaseException) -> Base
     if isinstance(result, BaseException):
         return result
     if file.kind == "image" and result.kind != "image":
-        return Refused(f"{result.name}: {NOT_AN_IMAGE.format(kind=result.kind)}", where=where)
+        return InvalidRequest(f"{result.name}: {NOT_AN_IMAGE.format(kind=result.kind)}", where=where)
     return None
 
 
@@ -236,8 +236,8 @@ async def _upload(backend: Backend, owner: str, file: File, response: Fetched, r
     )
 
 
-def _refusal(file: File, where: str, error: FileRefused) -> Refused:
-    return Refused(f"{file.name or file.kind}: {error}", where=where)
+def _refusal(file: File, where: str, error: FileRefused) -> InvalidRequest:
+    return InvalidRequest(f"{file.name or file.kind}: {error}", where=where)
 
 
 def _new_ids(attachments: Mapping[Source, Attachment]) -> tuple[str, ...]:

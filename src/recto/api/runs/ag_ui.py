@@ -29,7 +29,7 @@ from recto.conversation.input.run_input import RunInput, add_notes
 from recto.conversation.json import Json, Object, as_list, as_object, dump, load, optional_text, text_field
 from recto.conversation.log import View, view
 from recto.conversation.messages import Message, ToolMessage, UserMessage
-from recto.errors import NotFound, Refused, TooLarge, WireError
+from recto.errors import InvalidRequest, NotFound, TooLarge, WireError
 
 AG_UI = "/api/v1/agent/ag-ui"
 # Limit of objects and arrays of a body: all are parsed, although only new messages are used.
@@ -108,12 +108,14 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
         return await _stream_snapshot(request, client_list)
     value, problems = client_list.value, list[str]()
     while True:
-        whole = add_notes(_with_notes(value, problems), new.listed_ids, thread=client_list.thread_name, left_out=problems)
+        whole = add_notes(
+            _with_notes(value, problems), new.listed_ids, thread=client_list.thread_name, left_out=problems
+        )
         try:
             check = partial(_check, whole, client_list.digest)
             run_request = await asyncio.to_thread(check) if is_large else check()
             return await stream_run(request, run_request, fallback=backend_of(request).agents.default)
-        except (WireError, Refused) as error:
+        except (WireError, InvalidRequest) as error:
             shorter = _drop_part(value, error) if len(problems) < MOST_LEFT_OUT else None
             if shorter is None:
                 raise _with_list_position(error, new.places) from error
@@ -121,7 +123,7 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
             problems.append(text)
 
 
-def _drop_part(value: Object, error: WireError | Refused) -> tuple[Object, str] | None:
+def _drop_part(value: Object, error: WireError | InvalidRequest) -> tuple[Object, str] | None:
     if isinstance(error, WireError):
         return without_part(value, error.where, error.problem)
     return without_part(value, error.where, str(error), error.keep)
@@ -191,7 +193,15 @@ async def _has_new(request: Request, client_list: _ClientList) -> bool:
     if client_list.value.get("resume"):
         return True
     backend, thread = backend_of(request), str(client_list.value["threadId"])
-    outline = _outline(client_list)
+    # They are validated once they are known to be used
+    messages = list[Message]()
+    for message in client_list.new.messages:
+        id, call = str(message.get("id")), str(message.get(agui.field_name(message, "toolCallId")))
+        if message.get("role") == "user":
+            messages.append(UserMessage(id=id, parts=()))
+        elif message.get("role") == "tool":
+            messages.append(ToolMessage(id=id, tool_call_id=call, parts=()))
+    outline = RunInput(thread="", run="", messages=tuple(messages), listed_ids=client_list.new.listed_ids)
     if not outline.messages:
         return False
     row = await backend.store.threads.get_for_admission(user_of(request).name, thread)
@@ -203,18 +213,6 @@ async def _has_new(request: Request, client_list: _ClientList) -> bool:
     if any(isinstance(message, ToolMessage) for message in read_list(turn, outline).messages):
         return True
     return bool(read_list(view(await backend.store.log.read_after(thread)), outline).messages)
-
-
-def _outline(client_list: _ClientList) -> RunInput:
-    """Return the new messages by id only. They are validated once they are known to be used."""
-    messages = list[Message]()
-    for message in client_list.new.messages:
-        id, call = str(message.get("id")), str(message.get(agui.field_name(message, "toolCallId")))
-        if message.get("role") == "user":
-            messages.append(UserMessage(id=id, parts=()))
-        elif message.get("role") == "tool":
-            messages.append(ToolMessage(id=id, tool_call_id=call, parts=()))
-    return RunInput(thread="", run="", messages=tuple(messages), listed_ids=client_list.new.listed_ids)
 
 
 async def _stream_snapshot(request: Request, client_list: _ClientList) -> Response:
@@ -232,7 +230,7 @@ async def _stream_snapshot(request: Request, client_list: _ClientList) -> Respon
         raise NotFound(what=error.what, id=client_list.thread_name or error.id) from error
 
 
-def _with_list_position(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:
+def _with_list_position(error: WireError | InvalidRequest, places: Sequence[int]) -> WireError | InvalidRequest:
     """Return a problem with the position of its message in the client's list."""
     match = IN_MESSAGE.match(error.where)
     if match is None or int(match[1]) >= len(places):
@@ -240,7 +238,7 @@ def _with_list_position(error: WireError | Refused, places: Sequence[int]) -> Wi
     where = f"messages[{places[int(match[1])]}]{error.where[match.end() :]}"
     if isinstance(error, WireError):
         return WireError(where=where, problem=error.problem)
-    return Refused(str(error), where=where)
+    return InvalidRequest(str(error), where=where)
 
 
 ROUTES = (

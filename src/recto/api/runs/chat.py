@@ -15,7 +15,7 @@ from recto.api.route import CHAT, THREAD, Route
 from recto.api.runs.admit import stream_run
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, load, objects
-from recto.errors import Refused, TooLarge, WireError
+from recto.errors import InvalidRequest, TooLarge, WireError
 
 # Limit of objects and arrays of a body: all are parsed, although only the last user message is used.
 MOST_PARTS = 65_536
@@ -75,9 +75,17 @@ async def chat(request: Request) -> Response:
         value = as_object(load(body), "body")
     except ValueError as error:
         raise WireError(where="body", problem=f"is not JSON: {error}") from error
-    message = _find_message(value)
+    message = ChatMessage(content=_text(value, "message"), where="message")
+    if _is_empty(message.content) and (messages := value.get("messages")) is not None:
+        message = _last_user_message(as_list(messages, "messages")) or message
+    if _is_empty(message.content):
+        raise WireError(where="message", problem=NO_MESSAGE)
+    id = _text(value, "conversation_id") if value.get("conversation_id") is not None else None
+    if id is not None and not UUID.fullmatch(id):
+        problem = f"must be a UUID, is {id[:64]!r}. Omit it to start a new conversation"
+        raise WireError(where="conversation_id", problem=problem)
     run: dict[str, Json] = {
-        "threadId": _thread(value) or backend.new_id(),
+        "threadId": id or backend.new_id(),
         "runId": backend.new_id(),
         "messages": [{"id": backend.new_id(), "role": "user", "content": message.content}],
         "forwardedProps": {name: text for name in OPTIONS if (text := _text(value, name).strip())},
@@ -86,17 +94,8 @@ async def chat(request: Request) -> Response:
         return await stream_run(request, check_run(run, dump(run)), fallback=backend.agents.chat)
     except WireError as error:
         raise WireError(where=_request_field(error.where, message), problem=error.problem) from error
-    except Refused as error:
-        raise Refused(str(error), where=_request_field(error.where, message)) from error
-
-
-def _find_message(value: Object) -> ChatMessage:
-    message = ChatMessage(content=_text(value, "message"), where="message")
-    if _is_empty(message.content) and (messages := value.get("messages")) is not None:
-        message = _last_user_message(as_list(messages, "messages")) or message
-    if _is_empty(message.content):
-        raise WireError(where="message", problem=NO_MESSAGE)
-    return message
+    except InvalidRequest as error:
+        raise InvalidRequest(str(error), where=_request_field(error.where, message)) from error
 
 
 def _last_user_message(messages: Sequence[Json]) -> ChatMessage | None:
@@ -136,14 +135,6 @@ def _request_field(where: str, message: ChatMessage) -> str:
     if where == "messages":
         return message.where
     return message.where + where.removeprefix(CONTENT) if where.startswith(CONTENT) else where.removeprefix(PROPS)
-
-
-def _thread(value: Object) -> str | None:
-    id = _text(value, "conversation_id") if value.get("conversation_id") is not None else None
-    if id is not None and not UUID.fullmatch(id):
-        problem = f"must be a UUID, is {id[:64]!r}. Omit it to start a new conversation"
-        raise WireError(where="conversation_id", problem=problem)
-    return id
 
 
 def _text(value: Object, name: str) -> str:

@@ -191,7 +191,11 @@ async def get_events(
     join: Annotated[bool, in_query("Begin with the conversation so far, unless you name your last event.")] = False,
 ) -> Response:
     """Stream a run's events after a number, during the run or later; or join it after the conversation so far."""
-    number = _parse_after(last_event_id or after or "0")
+    # Parse the number of the last event a reader has
+    text = last_event_id or after or "0"
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
+        raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
+    number = min(int(text), 2**31 - 1)
     run = await find_run(request, id)
     if run.status != "ended" and number > run.last_event:
         # Its reader would miss the next events.
@@ -207,13 +211,6 @@ async def get_events(
         if run.status == "ended" and not await backend.store.events.has_any(run.id):
             return stream_again(run, await ended_events(backend, run), number, render, stack.pop_all())
         return stream(backend.runs.hub, run, number, render, stack.pop_all())
-
-
-def _parse_after(text: str) -> int:
-    """Parse the number of the last event a reader has."""
-    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
-        raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
-    return min(int(text), 2**31 - 1)
 
 
 async def cancel_run(request: Request, id: RunId) -> RunShape:

@@ -156,7 +156,12 @@ class EventStream(Response):
             async for batch in batches:
                 # The last event and the end share a packet, which wakes the client once less.
                 is_over = bool(batch) and ends_run(batch[-1].body)
-                events = [_frame(event, self._render.render) for event in await self._with_views(batch)]
+                # Nobody can resume from an event without a number; the client starts over.
+                events = [
+                    (b"id: %d\n" % event.number if event.number else b"")
+                    + b"data: %b\n\n" % self._render.render(event.body)
+                    for event in await self._with_views(batch)
+                ]
                 frame = b"".join(events) or HEARTBEAT
                 for start in range(0, len(frame), PIECE_BYTES):
                     piece, has_more = frame[start : start + PIECE_BYTES], start + PIECE_BYTES < len(frame)
@@ -208,9 +213,3 @@ async def write(send: Send, message: Message) -> None:
     except OSError as error:
         # Newer servers report a disconnect this way.
         raise ClientDisconnect from error
-
-
-def _frame(event: StoredEvent, render: Callable[[bytes], bytes]) -> bytes:
-    # Nobody can resume from an event without a number; the client starts over.
-    number = b"id: %d\n" % event.number if event.number else b""
-    return number + b"data: %b\n\n" % render(event.body)

@@ -29,7 +29,7 @@ from recto.page.exports import HAR_END, ExportedCall, as_curl, har_beginning, ha
 from recto.page.manifest_rows import shown_rows
 from recto.page.steps.compact import CompactSettings
 from recto.store.ports import StoredRun
-from recto.store.runs.calls import CheckedCall, CallSummary, page_of, sent_page
+from recto.store.runs.calls import CallSummary, CheckedCall, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
 MOST_CALLS, USUAL_CALLS = 500, 200

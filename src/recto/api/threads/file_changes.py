@@ -24,8 +24,8 @@ from recto.conversation.messages import UserMessage
 from recto.errors import Conflict, NotFound, RectoError, WireError
 from recto.store.threads.thread_rows import StoredThread
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.workspace.restore_files import RestoreResult, RestorePlan, copy_folder, restore
-from recto.tools.workspace.snapshots import FolderState, SnapshotTurn, Snapshots, difference
+from recto.tools.workspace.restore_files import RestorePlan, RestoreResult, copy_folder, restore
+from recto.tools.workspace.snapshots import FolderState, Snapshots, SnapshotTurn, difference
 from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
 LOGGER = logging.getLogger("recto.api")

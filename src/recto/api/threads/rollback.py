@@ -27,7 +27,7 @@ from recto.conversation.input.input_rules import MAX_RUN_ID, UUID
 from recto.conversation.input.run_input import add_notes
 from recto.conversation.json import Json, dump, optional_text
 from recto.errors import NotFound, RectoError, WireError
-from recto.store.threads.rollbacks import ThreadRolledBack, RollbackOptions
+from recto.store.threads.rollbacks import RollbackOptions, ThreadRolledBack
 
 LOGGER = logging.getLogger("recto.api")
 MOST_CHANGES = 1_000

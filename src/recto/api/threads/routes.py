@@ -241,8 +241,8 @@ def stop(service: RunService, runs: Sequence[StoppedRun]) -> None:
         begin = () if run.last_event else encode_event(RunStarted(thread=run.thread, run=run.name))
         end = encode_event(RunFinished(thread=run.thread, run=run.name, outcome="cancelled"))
         # Not stored: the run is deleted, so its event numbers are never reused.
-        numbered = enumerate((*begin, *end), start=run.last_event + 1)
-        service.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in numbered])
+        events = enumerate((*begin, *end), start=run.last_event + 1)
+        service.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in events])
 
 
 async def _thread_with_calls(backend: Backend, thread: StoredThread) -> ThreadShape:

@@ -24,7 +24,7 @@ from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import View
 from recto.conversation.message_snapshots import detailed_rows, message_rows
 from recto.conversation.messages import File, UserMessage
-from recto.errors import Refused, WireError
+from recto.errors import InvalidRequest, WireError
 from recto.store.runs.queued import QueuedMessage
 from recto.store.threads.history import HistoryQuery
 from recto.store.threads.message_pages import NOT_SEEN, MessagesQuery
@@ -94,7 +94,7 @@ async def get_history(
 ) -> HistoryShape:
     """Return the newest day of a thread with messages, and whether older ones exist."""
     if thread is not None and not UUID.fullmatch(thread):
-        raise Refused(NO_UUID, where="threadId")
+        raise InvalidRequest(NO_UUID, where="threadId")
     backend, owner = backend_of(request), user_of(request).name
     query = HistoryQuery(
         thread=thread.lower() if thread else None,

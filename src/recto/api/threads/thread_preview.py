@@ -24,7 +24,7 @@ from recto.api.threads.calls import PageShape, RoomShape, parsed_page, room_row
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.message_files import files_in
 from recto.engine.ports import NextStep, Preview
-from recto.errors import Conflict, Refused, WireError
+from recto.errors import Conflict, InvalidRequest, WireError
 from recto.page.manifest_rows import shown_rows
 from recto.store.ports import StoredRun
 
@@ -77,7 +77,7 @@ async def preview_thread(
     agent, signed_files = await check_admission(backend, owner, run_request.input, fallback)
     for where, file in files_in(messages):
         if file.source not in signed_files:
-            raise Refused(NOT_STORED, where=where)
+            raise InvalidRequest(NOT_STORED, where=where)
     document = await store_files(backend, owner, run_request, agent.file_input, signed_files=signed_files)
     admission = replace(make_admission(backend, owner, document), fallback=fallback)
     run = await backend.store.runs.preview_admission(admission)
