@@ -25,7 +25,7 @@ from recto.files.storage.local_storage import STAGED
 from recto.store.store import Store, open_store
 from recto.testing.process import free_port
 from tests.files.blob_names import A
-from tests.files.file_service import ANY, given
+from tests.files.file_service import ANY, byte_stream
 from tests.support.s3 import S3Server
 
 
@@ -76,7 +76,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[Store]:
 async def test_P9_a_server_starts_again_with_its_files_and_no_other_with_them(store: Store, tmp_path: Path):
     settings = ServerSettings(data=tmp_path, storage_url=(tmp_path / "shared").as_uri())
     storage = await open_files(settings, store, "one")
-    await storage.write(A, given(b"x"))
+    await storage.write(A, byte_stream(b"x"))
     await open_files(settings, store, "one")
     with pytest.raises(SettingsError, match="recto storage adopt"):
         await open_files(settings, store, "two")
@@ -125,9 +125,9 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
     signer = make_signer(settings, tmp_path, Address.of(settings))
     storage = await open_files(settings, store, "one")
     files = make_file_services(settings, storage, store, signer, make_library(settings)).attachments
-    await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), given(b"one"))
+    await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), byte_stream(b"one"))
     with pytest.raises(FileRefused) as refused:
-        await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), given(b"two"))
+        await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), byte_stream(b"two"))
     assert refused.value.code == "quota"
 
 

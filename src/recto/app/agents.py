@@ -11,7 +11,7 @@ from pathlib import Path
 
 from recto.agents.agent import Agent
 from recto.agents.agent_folder import Toolbox
-from recto.agents.folders import Loaded, load_agents
+from recto.agents.folders import LoadedAgents, load_agents
 from recto.app.thread_folders import private_paths
 from recto.config.run_settings import Mode
 from recto.config.settings import ServerSettings
@@ -65,20 +65,22 @@ def load_agents_and_models(settings: ServerSettings) -> AgentsAndModels:
         return Registry((*packages, *load_folder_tools(folder)))
 
     toolbox = Toolbox(built_in=built_in, of_folder=of_folder, warnings_of=lambda folder: of_folder(folder).warnings)
-    loaded = load_agents(settings.agents, settings.limits, toolbox)
+    found_agents = load_agents(settings.agents, settings.limits, toolbox)
     if settings.has_one_model:
-        loaded = replace(loaded, agents={name: replace(agent, model=None) for name, agent in loaded.items()})
-    agents, models, errors = _with_models(settings, loaded)
+        found_agents = replace(
+            found_agents, agents={name: replace(agent, model=None) for name, agent in found_agents.items()}
+        )
+    agents, models, errors = _with_models(settings, found_agents)
     for name in (settings.run_agent, settings.chat_agent):
         if name not in agents:
             names = f"no usable agent has this name; known: {', '.join(agents)}"
-            reasons = "; ".join(map(str, loaded.broken.get(name, errors.get(name, ()))))
+            reasons = "; ".join(map(str, found_agents.broken.get(name, errors.get(name, ()))))
             advice = IGNORE_FOLDER if settings.agents_here == "used" else ""
             allowed = ". ".join(text.strip(". ") for text in (names, reasons, advice) if text)
             raise SettingsError(name="agent", value=name, allowed=allowed)
     own = {name: make_agent_tools(agent, built_in) for name, agent in agents.items()}
     tools = {
-        name: _with_approvals(settings, agent, Registry((*own[name], *of_folder(loaded.folders[name]).values())))
+        name: _with_approvals(settings, agent, Registry((*own[name], *of_folder(found_agents.folders[name]).values())))
         for name, agent in agents.items()
     }
     return AgentsAndModels(agents=agents, tools=tools, models=models)
@@ -120,21 +122,21 @@ def describe_commands(available: AgentsAndModels) -> str:
 
 
 def _with_models(
-    settings: ServerSettings, loaded: Loaded
+    settings: ServerSettings, found_agents: LoadedAgents
 ) -> tuple[Mapping[str, Agent], Mapping[str, Model], Mapping[str, Sequence[SettingsError]]]:
     """Return the agents with a usable model, the models that they name, and the errors of the others."""
-    for problem in (*loaded.problems, *loaded.warnings):
+    for problem in (*found_agents.problems, *found_agents.warnings):
         LOGGER.warning("%s", problem)
     models: dict[str, Model] = {}
     agents: dict[str, Agent] = {}
     errors: dict[str, Sequence[SettingsError]] = {}
-    for name, agent in loaded.items():
+    for name, agent in found_agents.items():
         try:
             if agent.model and agent.model not in models:
                 models[agent.model] = model_of(settings, agent.model)
             agents[name] = with_defaults(agent, settings.model, settings.work.tool_calling)
         except SettingsError as error:
-            LOGGER.warning("%s: agent %s is skipped: %s", loaded.folders[name], name, error)
+            LOGGER.warning("%s: agent %s is skipped: %s", found_agents.folders[name], name, error)
             errors[name] = (error,)
     return agents, models, errors
 

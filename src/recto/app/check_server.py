@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from recto.agents.agent import Agent
 from recto.api.access.auth import Authenticator, check_binding
 from recto.api.access.gate import GateRules
 from recto.api.route import CHAT
@@ -25,13 +24,15 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
     """Return a description of the server. Raises the errors that would stop its start. Opens and writes nothing."""
     check_values(settings)
     available, prices = load_agents_and_models(settings), load_prices(settings.prices)
+    sources = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in available.agents.values()}
     return {
         "agents": ", ".join(available.agents),
         "default agent": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} elsewhere",
         "time zone": f"{zone_of_server(settings.timezone)}, unless a run or its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
         "commands": describe_commands(available),
-        "external tools": _external_tools(available.agents.values()),
+        "external tools": "; ".join(f"{name}: {', '.join(names)}" for name, names in sources.items() if names)
+        or "none",
         "prices": f"as of {prices.as_of}, in {prices.currency}",
     }
 
@@ -60,8 +61,3 @@ def check_values(settings: ServerSettings) -> None:
 
 def _names(tools: Registry) -> str:
     return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
-
-
-def _external_tools(agents: Iterable[Agent]) -> str:
-    sources = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in agents}
-    return "; ".join(f"{name}: {', '.join(names)}" for name, names in sources.items() if names) or "none"

@@ -126,9 +126,9 @@ def make_file_services(
     settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library
 ) -> FileServices:
     """Return attachments, their parsed texts, and the pictures of pages."""
-    forgotten = library.documents.forget
+    on_delete = library.documents.forget
     return FileServices(
-        attachments=Attachments(storage, store.files, settings.uploads, clock=now, new_id=new_id, on_delete=forgotten),
+        attachments=Attachments(storage, store.files, settings.uploads, clock=now, new_id=new_id, on_delete=on_delete),
         signer=signer,
         documents=library.documents,
         pictures=Pictures(replace(settings.pictures, by_url=has_reachable_urls(settings))),

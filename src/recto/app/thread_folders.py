@@ -31,18 +31,14 @@ def private_paths(settings: ServerSettings) -> Iterator[Path]:
     """Yield the files of the server on this machine, which may contain secrets."""
     yield from (settings.data, *_settings_files(settings))
     if settings.database_url:
-        yield from _database_files(settings.database_url)
+        from recto.store.database.opening import (
+            database_file,  # here: servers without a database url need no database library
+        )
+
+        if file := database_file(settings.database_url):
+            yield from (file, *(file.with_name(file.name + ending) for ending in DATABASE_ENDINGS))
     if settings.storage_url and isinstance(folder := read_storage_url(settings.storage_url), Path):
         yield folder
-
-
-def _database_files(url: str) -> Iterator[Path]:
-    from recto.store.database.opening import (
-        database_file,  # here: servers without a database url need no database library
-    )
-
-    if file := database_file(url):
-        yield from (file, *(file.with_name(file.name + ending) for ending in DATABASE_ENDINGS))
 
 
 def _settings_files(settings: ServerSettings) -> tuple[Path, ...]:
