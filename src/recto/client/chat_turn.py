@@ -122,16 +122,13 @@ class TurnState:
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    await self._settle()
+                    was_settled, self._is_settled = self._is_settled, True
+                    if self._is_cancelled and not was_settled:
+                        await self._cancel_run()
                     yield event
         except RequestRefused:
             self._is_settled = True
             raise
-
-    async def _settle(self) -> None:
-        was_settled, self._is_settled = self._is_settled, True
-        if self._is_cancelled and not was_settled:
-            await self._cancel_run()
 
     async def _stream_text(self) -> AsyncGenerator[str]:
         async for event in self._events:

@@ -140,9 +140,20 @@ class Exchange:
         async with self.transport.send(replace(request, headers=headers)) as reply:
             self._has_answered = True
             if location := reply.headers.get("location") if reply.status in REDIRECTS else None:
-                raise _redirect(reply.status, urljoin(self._server.url, location), request)
+                to = urljoin(self._server.url, location)
+                use = to.removesuffix(request.path) if to.endswith(request.path) else "the address of the server itself"
+                raise RequestRefused(
+                    status=reply.status, detail=f"the server redirects to {to}. Name {use} in RECTO_URL"
+                )
             if reply.status >= HTTPStatus.MULTIPLE_CHOICES:
-                raise _refusal(reply, await _read_all(reply), retry_statuses)
+                problem = load_object(await _read_all(reply)) or {}
+                # Proxies answer with their own statuses and texts.
+                detail = str(problem.get("detail") or "the answer gives no reason")
+                retry_after = reply.headers.get("retry-after", "")
+                seconds = float(retry_after) if retry_after.isdigit() else 0.0
+                raise RequestRefused(
+                    status=reply.status, detail=detail, retry_after=seconds if reply.status in retry_statuses else None
+                )
             if headers.get("accept") == STREAM and not reply.headers.get("content-type", "").startswith(STREAM):
                 _reject_answer(request)
             yield reply
@@ -184,22 +195,6 @@ async def _read_all(reply: ServerReply) -> bytes:
     while piece := await reply.read():
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def _refusal(reply: ServerReply, body: bytes, retry_statuses: Container[int]) -> RequestRefused:
-    problem = load_object(body) or {}
-    # Proxies answer with their own statuses and texts.
-    detail = str(problem.get("detail") or "the answer gives no reason")
-    retry_after = reply.headers.get("retry-after", "")
-    seconds = float(retry_after) if retry_after.isdigit() else 0.0
-    return RequestRefused(
-        status=reply.status, detail=detail, retry_after=seconds if reply.status in retry_statuses else None
-    )
-
-
-def _redirect(status: int, to: str, request: ClientRequest) -> RequestRefused:
-    use = to.removesuffix(request.path) if to.endswith(request.path) else "the address of the server itself"
-    return RequestRefused(status=status, detail=f"the server redirects to {to}. Name {use} in RECTO_URL")
 
 
 def _reject_answer(request: ClientRequest) -> NoReturn:
