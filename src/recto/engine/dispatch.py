@@ -84,21 +84,21 @@ class Dispatcher:
         """Store a run. Start it at once if its thread and a slot are free."""
         self._is_full = self._is_full or self._free_slots <= 0
         if not self._loops or self._is_stopping or self._is_full:
-            admitted = await self._runs.admit(admission)
+            result = await self._runs.admit(admission)
         else:
             self._reserved += 1
             try:
-                admitted = await self._runs.admit(admission, self._claimant)
+                result = await self._runs.admit(admission, self._claimant)
             finally:
                 self._reserved -= 1
-        if admitted.interrupted:
-            self.cancel(admitted.interrupted)
-        if admitted.is_new and admitted.run.status == "running":
-            self._start_run(admitted.run, admission.parsed, was_queued=False)
-        elif admitted.is_new:
+        if result.interrupted:
+            self.cancel(result.interrupted)
+        if result.is_new and result.run.status == "running":
+            self._start_run(result.run, admission.parsed, was_queued=False)
+        elif result.is_new:
             self._unclaimed += 1
             self._wake_up.set()
-        return admitted
+        return result
 
     @property
     def _free_slots(self) -> int:
@@ -121,7 +121,7 @@ class Dispatcher:
                 loop.cancel()
         for active in self._active.values():
             active.signal.leaving.set()
-        tasks = [held.task for held in self._active.values()]
+        tasks = [one.task for one in self._active.values()]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._settings.grace)
             for task in late:
@@ -165,7 +165,7 @@ class Dispatcher:
             for run in runs:
                 self._start_run(run, None, was_queued=True)
 
-    def _start_run(self, run: StoredRun, parsed: RunInput | None, *, was_queued: bool) -> None:
+    def _start_run(self, run: StoredRun, run_input: RunInput | None, *, was_queued: bool) -> None:
         stale = self._active.get(run.id)
         if stale:
             # The lease expired while this process was suspended. The new claim continues; the old one can write
@@ -176,13 +176,13 @@ class Dispatcher:
             signal.cancelled.set()
         if self._is_stopping:
             signal.leaving.set()
-        task = asyncio.create_task(self._run(run, signal, parsed))
+        task = asyncio.create_task(self._run(run, signal, run_input))
         self._active[run.id] = _ActiveRun(lease=run.lease, signal=signal, task=task, was_queued=was_queued)
 
-    async def _run(self, run: StoredRun, signal: Signal, parsed: RunInput | None) -> None:
+    async def _run(self, run: StoredRun, signal: Signal, run_input: RunInput | None) -> None:
         lease, has_ended, delay, is_lost = run.lease, False, 0.0, False
         try:
-            has_ended = await self._worker(run, signal, parsed)
+            has_ended = await self._worker(run, signal, run_input)
         except asyncio.CancelledError:
             LOGGER.info("run %s broken off", run.id, extra={"run": run.id})
         except StoreError as error:

@@ -98,7 +98,10 @@ class Hub:
                 channel.size = 0
             channel.tail.extend(events)
             channel.size += sum([len(event.body) for event in events])
-            self._trim(channel)
+            limits = self._settings
+            # Keep the newest event whatever its size: listeners detect by it that the store has more.
+            while len(channel.tail) > 1 and (len(channel.tail) > limits.tail or channel.size > limits.bytes):
+                channel.size -= len(channel.tail.popleft().body)
             self._notify(channel)
 
     @contextmanager
@@ -196,12 +199,6 @@ class Hub:
 
     def _channel(self, run: str) -> _Channel:
         return self._channels.setdefault(run, _Channel())
-
-    def _trim(self, channel: _Channel) -> None:
-        limits = self._settings
-        # Keep the newest event whatever its size: listeners detect by it that the store has more.
-        while len(channel.tail) > 1 and (len(channel.tail) > limits.tail or channel.size > limits.bytes):
-            channel.size -= len(channel.tail.popleft().body)
 
     def _discard_if_unused(self, run: str) -> None:
         channel = self._channels.get(run)
