@@ -12,7 +12,7 @@ from recto.conversation.input.input_rules import check_input
 from recto.conversation.input.run_input import RunOptions, run_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
-from recto.errors import Refused, WireError
+from recto.errors import InvalidRequest, WireError
 
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
 IMAGE: Mapping[str, Json] = {"type": "binary", "mimeType": "image/png", "url": "https://here/x.png"}
@@ -71,7 +71,7 @@ BREAKS: list[tuple[str, Callable[[Body], Body]]] = [
 
 
 def refusal(given: Json) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InvalidRequest) as refused:
         check_input(given)
     return str(refused.value)
 
@@ -205,5 +205,5 @@ def test_P2_whatever_is_sent_is_taken_or_refused_in_words(value: Json, messages:
     for given_value in (value, {"threadId": THREAD, "runId": "r", "messages": messages}):
         try:
             check_input(given_value)
-        except (Refused, WireError) as error:
+        except (InvalidRequest, WireError) as error:
             assert str(error)

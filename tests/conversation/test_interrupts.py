@@ -24,7 +24,7 @@ from recto.conversation.log import (
 from recto.conversation.message_snapshots import EndedRun, RenderContext, snapshot_events
 from recto.conversation.messages import Text, ToolMessage
 from recto.conversation.next_step import DeniedCall, Finished, Run, RunTools, Step, WaitForClient, next_step
-from recto.errors import Conflict, NotFound, Refused, WireError
+from recto.errors import Conflict, InvalidRequest, NotFound, WireError
 from tests.page.talk import asks, call, result, user
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
@@ -192,7 +192,7 @@ def test_P2_a_run_that_only_answers_needs_no_user_message_and_any_other_does():
     assert check_input({**body, "resume": [item()]}).messages == ()
     system: Json = {"id": "s", "role": "system", "content": "x"}
     for change in ({}, {"resume": list[Json]()}, {"resume": [item()], "messages": [system]}):
-        with pytest.raises(Refused, match="exactly one user message"):
+        with pytest.raises(InvalidRequest, match="exactly one user message"):
             check_input({**body, **change})
 
 

@@ -407,7 +407,9 @@ def read_view_snapshot(body: bytes) -> ViewSnapshot | None:
             return None
 
 
-def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: str, upto: str) -> tuple[Event, ...]:
+def discard_lost(
+    stored_events: Iterable[bytes], *, logged: Collection[str], reason: str, upto: str
+) -> tuple[Event, ...]:
     """Return events that close what stored events left open and discard messages that the log does not contain.
 
     The calls of a lost message get a result, so that no client runs them. A snapshot of the log up to the entry `upto`
@@ -416,7 +418,7 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
     still_open: dict[tuple[str, str], Event] = {}
     messages: dict[str, list[str]] = {}
     thoughts: set[str] = set()
-    for body in stored:
+    for body in stored_events:
         match load_object(body):
             case {"type": "TEXT_MESSAGE_START", "messageId": str(id)}:
                 still_open["text", id] = TextEnded(message=id)

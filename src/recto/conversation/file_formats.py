@@ -179,27 +179,27 @@ def format_by_type(mime_type: str | None) -> FileFormat | None:
 
 def type_for(ending: str) -> str:
     """The type of a document by its ending."""
-    known = format_by_ending(ending)
-    return known.mime_type if known else PLAIN
+    file_format = format_by_ending(ending)
+    return file_format.mime_type if file_format else PLAIN
 
 
 def ending_for(mime_type: str | None) -> str:
     """The usual ending of a type with its dot; nothing where none is known."""
-    known = format_by_type(mime_type)
-    return f".{known.ending}" if known else ""
+    file_format = format_by_type(mime_type)
+    return f".{file_format.ending}" if file_format else ""
 
 
 def format_of(mime_type: str, name: str) -> str:
     """What a file's bytes are: the stored type says so, else the name's ending (F12)."""
-    known = format_by_type(mime_type) or format_by_ending(ending_of(name))
-    return known.ending if known and known.parser else TEXT
+    file_format = format_by_type(mime_type) or format_by_ending(ending_of(name))
+    return file_format.ending if file_format and file_format.parser else TEXT
 
 
 def served_as(mime_type: str) -> tuple[str, bool]:
     """The type a file is served as, and whether a browser may show it where it stands."""
     bare = bare_type(mime_type)
-    known = _BY_TYPE.get(bare)
-    served = known.served if known and known.mime_type == bare else _SERVED_BESIDE.get(bare, "bytes")
+    file_format = _BY_TYPE.get(bare)
+    served = file_format.served if file_format and file_format.mime_type == bare else _SERVED_BESIDE.get(bare, "bytes")
     return (UNKNOWN if served == "bytes" else bare), served == "shown"
 
 

@@ -44,8 +44,8 @@ def memoise(value: Value, function: Callable[[Value, *Args], Result], *args: *Ar
 
 def memoise_last(value: Value, function: Callable[[Value, *Args], Result], *args: *Args) -> Result:
     """Return `function(value, ...)`. Store only the last result: the arguments change as a conversation grows."""
-    stored = value.memo.get(function)
-    last = cast("tuple[tuple[*Args], Result]", stored) if stored else None
+    entry = value.memo.get(function)
+    last = cast("tuple[tuple[*Args], Result]", entry) if entry else None
     if last is None or last[0] != args:
         last = value.memo[function] = (args, function(value, *args))
     return last[1]

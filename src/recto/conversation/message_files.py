@@ -282,8 +282,8 @@ def file_prefixes(messages: Sequence[Message]) -> Mapping[int, str]:
         response_id = message.response_id if isinstance(message, UserMessage) else ""
         candidates = (response_id,) if response_id else (reply, message.id, str(place))
         if not candidates[0] or candidates[0] in used_prefixes:
-            numbered = (f"{candidates[-1]}.{n}" for n in count(1))
-            candidates = (next(one for one in chain(candidates, numbered) if one and one not in used_prefixes),)
+            variants = (f"{candidates[-1]}.{n}" for n in count(1))
+            candidates = (next(one for one in chain(candidates, variants) if one and one not in used_prefixes),)
         prefixes[place] = candidates[0]
         used_prefixes.add(candidates[0])
     return prefixes

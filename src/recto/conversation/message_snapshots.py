@@ -1,6 +1,6 @@
-"""A thread's messages as AG-UI clients get them: whole, each file by a url that is signed when it is told.
+"""Snapshots of a thread's messages for AG-UI clients: for a running run, for one that ended, and for message lists.
 
-They go by the log's own ids: those a client gave may stand for several messages.
+Messages have the ids of the log, because one client id may denote several messages. Files get signed URLs.
 """
 
 from __future__ import annotations
@@ -46,15 +46,23 @@ from recto.conversation.thread_state import state_events
 from recto.conversation.ui.compile_ui import load_hinted, ui_events
 
 MessageRow: TypeAlias = Mapping[str, Json]
-_Encoded: TypeAlias = tuple[Message, bytes]
+_EncodedMessage: TypeAlias = tuple[Message, bytes]
+# Suffixes of event types that open something, and of those that close it.
+STARTS, ENDS = ("START", "STARTED"), ("END", "FINISHED")
+STATE = b'{"type":"STATE_'
+# The first event, the snapshot, and the last event.
+LEAST_EVENTS = 3
+FINISHED = {
+    **dict.fromkeys(("done", "success", "waiting")),
+    **{outcome: outcome for outcome in ("length", "refused", "nothing_to_compact")},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderContext:
-    """How files are rendered: the url of each, what the ids in calls stand for, and whose calls keep their ids.
+    """Inputs of rendering: signed URLs of files, file ids, the server's own tools, and the agent's locale.
 
-    `locale` is the agent's, for what is shown by hints. `most_bytes` is how much of a thread is told
-    at once; None: all of it.
+    `most_bytes` limits the size of a message list; None sets no limit.
     """
 
     url_of: FileUrlSigner
@@ -64,116 +72,119 @@ class RenderContext:
     most_bytes: int | None = None
 
     def arguments_of(self, call: ToolCall) -> str:
-        """The arguments of a call as its tool gets them: those of clients' tools with urls (F8)."""
+        """Return the arguments of a call as its tool gets them. Tools of the client get URLs (F8)."""
         if not call.is_for_client(otherwise=call.name not in self.own_tools):
             return call.arguments
-        found = [(ref, self.url_of(file_of(ref))) for ref in refs_in(call.name, call.arguments, self.refs)]
-        return arguments_for(call.name, call.arguments, {ref.id: url for ref, url in found if url is not None})
+        urls = [(ref, self.url_of(file_of(ref))) for ref in refs_in(call.name, call.arguments, self.refs)]
+        return arguments_for(call.name, call.arguments, {ref.id: url for ref, url in urls if url is not None})
 
 
-def message_rows(seen: View, context: RenderContext) -> tuple[MessageRow, ...]:
-    """What is in view, in order; a reply that is not whole says so. Of more than is told at once, the newest turns."""
-    return tuple([row for _, row in _rows(seen, context)])
+def message_rows(log_view: View, context: RenderContext) -> tuple[MessageRow, ...]:
+    """Return the visible messages in order, with the status of incomplete replies; only the newest turns that fit."""
+    return tuple([row for _, row in _rows(log_view, context)])
 
 
-def detailed_rows(seen: View, context: RenderContext, runs: Mapping[str, str]) -> tuple[MessageRow, ...]:
-    """The rows of `message_rows` with what AG-UI has no place for: when and by which run, cards, files by their ids.
+def detailed_rows(log_view: View, context: RenderContext, runs: Mapping[str, str]) -> tuple[MessageRow, ...]:
+    """Return the rows of `message_rows` with fields that AG-UI lacks: time, run, cards, and file ids.
 
-    `runs` are ids of runs by the messages they wrote.
+    `runs` maps ids of messages to the runs that wrote them.
     """
-    return tuple([_detailed(row, message, context, runs.get(message.id)) for message, row in _rows(seen, context)])
-
-
-def _detailed(row: MessageRow, message: Message, context: RenderContext, run: str | None) -> MessageRow:
-    told = {**row, "timestamp": time_text(message.time) if message.time else None, "run": run}
-    match message:
-        case UserMessage():
-            files = _files(message, context.url_of)
-            return {**told, "files": files} if files else told
-        case AssistantMessage() | ToolMessage():
-            shown = history_row(message, context.url_of, context.locale)
-            card = {"uiSchema": shown["uiSchema"]} if shown["uiSchema"] is not None else {}
-            # A result is told as its event told it; an answer that says how it is shown has words of its own.
-            has_words = isinstance(message, AssistantMessage) and "content" in row
-            return {**told, **({"content": shown["content"]} if has_words else {}), **card}
-        case _:
-            return told
-
-
-def _files(message: UserMessage, url_of: FileUrlSigner) -> Sequence[Json]:
-    """Those of its files that are there, by the ids that the model knows them by (F4)."""
-    prefix = message.response_id
-    found = [(file, place, url_of(file)) for place, file in enumerate(clean_files(message))]
-    return [file_row(file, f"{prefix}-{place}" if prefix else None, url) for file, place, url in found if url]
-
-
-def _rows(seen: View, context: RenderContext) -> Sequence[tuple[Message, MessageRow]]:
-    statuses = statuses_of(seen.markers)
-    given_up = _given_up(seen)
-    shown = [_without(message, given_up) for message in seen.messages] if given_up else seen.messages
-    found = [(message, encoded) for message in shown if (encoded := _encoded(message, context))]
-    newest = _newest(found, context.most_bytes)
-    return [(message, _marked(load_object(encoded) or {}, statuses)) for message, encoded in newest]
-
-
-def _given_up(seen: View) -> frozenset[str]:
-    """The calls that nobody will answer any more: of replies that were broken off, and of turns that others followed.
-
-    Clients take a call without a result for one that waits for them, and ask about it again.
-    """
-    broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
-    answered = {message.tool_call_id for message in seen.messages if isinstance(message, ToolMessage)}
-    last = max((place for place, message in enumerate(seen.messages) if isinstance(message, UserMessage)), default=-1)
-    return frozenset(
-        call.id
-        for place, message in enumerate(seen.messages)
-        if isinstance(message, AssistantMessage) and (place < last or message.id in broken_off)
-        for call in message.tool_calls
-        if call.id not in answered
+    return tuple(
+        [_add_details(row, message, context, runs.get(message.id)) for message, row in _rows(log_view, context)]
     )
 
 
-def _without(message: Message, calls: frozenset[str]) -> Message:
-    if not isinstance(message, AssistantMessage) or calls.isdisjoint(call.id for call in message.tool_calls):
-        return message
-    kept = tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.id in calls))
-    return replace(message, parts=kept)
+def _add_details(row: MessageRow, message: Message, context: RenderContext, run: str | None) -> MessageRow:
+    detailed = {**row, "timestamp": time_text(message.time) if message.time else None, "run": run}
+    match message:
+        case UserMessage(response_id=prefix):
+            # Files that still exist, under the ids that the model sees (F4).
+            urls = [(file, place, context.url_of(file)) for place, file in enumerate(clean_files(message))]
+            files = [file_row(file, f"{prefix}-{place}" if prefix else None, url) for file, place, url in urls if url]
+            return {**detailed, "files": files} if files else detailed
+        case AssistantMessage() | ToolMessage():
+            shown_row = history_row(message, context.url_of, context.locale)
+            card = {"uiSchema": shown_row["uiSchema"]} if shown_row["uiSchema"] is not None else {}
+            # An answer with hints has a text for people; a result keeps the text of its event.
+            has_text = isinstance(message, AssistantMessage) and "content" in row
+            return {**detailed, **({"content": shown_row["content"]} if has_text else {}), **card}
+        case _:
+            return detailed
 
 
-def _newest(found: Sequence[_Encoded], most: int | None) -> Sequence[_Encoded]:
-    """What fits, from a user message on: what stands before it are results whose calls may not be here.
+def _rows(log_view: View, context: RenderContext) -> Sequence[tuple[Message, MessageRow]]:
+    messages = _without_abandoned_calls(log_view)
+    encoded_messages = [(message, encoded) for message in messages if (encoded := _encode(message, context))]
+    statuses, rows = statuses_of(log_view.markers), list[tuple[Message, MessageRow]]()
+    for message, encoded in _newest_within(encoded_messages, context.most_bytes):
+        row = load_object(encoded) or {}
+        status = statuses.get(str(row["id"]))
+        rows.append((message, {**row, "status": status} if status else row))
+    return rows
 
-    The last message is told whatever its size.
+
+def _without_abandoned_calls(log_view: View) -> Sequence[Message]:
+    """Return the visible messages without calls that will never be answered: of interrupted replies and past turns.
+
+    Clients treat a call without a result as waiting and ask about it again.
     """
-    sizes = list(accumulate(len(encoded) for _, encoded in reversed(found)))
+    messages = log_view.messages
+    interrupted = {marker.message for marker in log_view.markers if isinstance(marker, Interrupted)}
+    answered_calls = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    last = max((place for place, message in enumerate(messages) if isinstance(message, UserMessage)), default=-1)
+    abandoned = frozenset(
+        call.id
+        for place, message in enumerate(messages)
+        if isinstance(message, AssistantMessage) and (place < last or message.id in interrupted)
+        for call in message.tool_calls
+        if call.id not in answered_calls
+    )
+
+    def remove_calls(message: Message) -> Message:
+        if not isinstance(message, AssistantMessage) or abandoned.isdisjoint(call.id for call in message.tool_calls):
+            return message
+        parts = [part for part in message.parts if not (isinstance(part, ToolCall) and part.id in abandoned)]
+        return replace(message, parts=tuple(parts))
+
+    return list(map(remove_calls, messages)) if abandoned else messages
+
+
+def _newest_within(messages: Sequence[_EncodedMessage], most: int | None) -> Sequence[_EncodedMessage]:
+    """Return the newest messages that fit, from a user message on, so that no result is without its call.
+
+    The last message is always included.
+    """
+    sizes = list(accumulate(len(encoded) for _, encoded in reversed(messages)))
     if most is None or not sizes or sizes[-1] <= most:
-        return found
-    kept = found[len(found) - max(1, sum(size <= most for size in sizes)) :]
-    first = next((place for place, (message, _) in enumerate(kept) if isinstance(message, UserMessage)), 0)
-    return kept[first:]
+        return messages
+    newest = messages[len(messages) - max(1, sum(size <= most for size in sizes)) :]
+    first = next((place for place, (message, _) in enumerate(newest) if isinstance(message, UserMessage)), 0)
+    return newest[first:]
 
 
-def _marked(row: MessageRow, statuses: Mapping[str, str]) -> MessageRow:
-    status = statuses.get(str(row["id"]))
-    return {**row, "status": status} if status else row
-
-
-def _encoded(message: Message, context: RenderContext) -> bytes | None:
-    """A message in AG-UI form. What clients have no place for is left out: provider state, files that are lost."""
+def _encode(message: Message, context: RenderContext) -> bytes | None:
+    """Encode a message in AG-UI form, without provider state and lost files. Return None if nothing is left."""
     match message:
         case UserMessage() | ToolMessage():
-            shown = [_shown(part, context.url_of) for part in message.parts if isinstance(part, (Text, File))]
-            parts = tuple([part for part in shown if part is not None])
-            told = _as_one(parts) if isinstance(message, ToolMessage) else parts
-            return agui.encode(replace(message, parts=told, encrypted_value=None))
+            parts = list[Text | File]()
+            for part in message.parts:
+                if isinstance(part, Text):
+                    parts.append(part)
+                elif isinstance(part, File) and (url := context.url_of(part)) is not None:
+                    parts.append(replace(part, source=Url(url=url)))
+            texts = [part.text for part in parts if isinstance(part, Text)]
+            if isinstance(message, ToolMessage) and texts and len(texts) == len(parts):
+                # The event of a result has its texts joined.
+                parts = [Text(text="\n".join(texts))]
+            return agui.encode(replace(message, parts=tuple(parts), encrypted_value=None))
         case AssistantMessage():
             words = words_of(message)
             calls = [
                 replace(call, state=None, encrypted_value=None, arguments=context.arguments_of(call))
                 for call in message.tool_calls
             ]
-            said = (*([Text(text=words)] if words else []), *calls)
-            return agui.encode(replace(message, parts=said, encrypted_value=None)) if said else None
+            content = (*([Text(text=words)] if words else []), *calls)
+            return agui.encode(replace(message, parts=content, encrypted_value=None)) if content else None
         case ReasoningMessage():
             return agui.encode(replace(message, encrypted_value=None)) if message.text else None
         case ActivityMessage():
@@ -182,74 +193,63 @@ def _encoded(message: Message, context: RenderContext) -> bytes | None:
             return None
 
 
-def _shown(part: Text | File, url_of: FileUrlSigner) -> Text | File | None:
-    if isinstance(part, Text):
-        return part
-    url = url_of(part)
-    return replace(part, source=Url(url=url)) if url is not None else None
+# A run in progress
 
 
-def _as_one(parts: tuple[Text | File, ...]) -> tuple[Text | File, ...]:
-    """The parts of a result as its event told them: words alone are one text."""
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    return (Text(text="\n".join(texts)),) if texts and len(texts) == len(parts) else parts
+def join_events(log: Sequence[Entry], stored_events: Sequence[bytes], context: RenderContext) -> tuple[bytes, ...]:
+    """Return the events for a client that joins a run, between its first event and those after the stored ones.
 
-
-# How types end that open something, and those that close it.
-BEGUN, DONE = ("START", "STARTED"), ("END", "FINISHED")
-STATE = b'{"type":"STATE_'
-
-
-def join_events(log: Sequence[Entry], stored: Sequence[bytes], context: RenderContext) -> tuple[bytes, ...]:
-    """What is told of a run, once it is said that it started, before the events that follow the stored ones.
-
-    `log` is its thread's as it was when these were all its events.
+    `log` is the thread's log as of the last stored event. The client ends with the same messages as one that read all
+    events: those of the log, and those that only events contain so far.
     """
-    told = _Told(logged=frozenset([entry.id for entry in log]))
-    for body in stored:
-        told.take(body)
-    rows = _placed(message_rows(view(log), context), told.rows())
-    end = [body for body in stored[-1:] if ends_run(body)]
+    replay = _EventReplay(logged=frozenset([entry.id for entry in log]))
+    for body in stored_events:
+        replay.add(body)
+    rows = _insert_unlogged(message_rows(view(log), context), replay.rows())
+    end = [body for body in stored_events[-1:] if ends_run(body)]
     snapshot = encode_event(MessagesSnapshot(messages=rows))
-    return (*snapshot, *told.again, *(end or told.still_open.values()))
+    return (*snapshot, *replay.other_events, *(end or replay.still_open.values()))
 
 
 def view_event(log: Sequence[Entry], snapshot: ViewSnapshot, context: RenderContext) -> bytes:
-    """The event that a stored one stands for, of the log up to its entry. Lost thoughts are emptied, if need be."""
+    """Render a stored view snapshot from the log up to its entry.
+
+    If the snapshot has no reasoning, lost reasoning messages are emptied, because clients would keep them.
+    """
     rows = message_rows(view(log), context)
-    lost = () if any(row["role"] == "reasoning" for row in rows) else snapshot.thoughts
-    emptied: list[MessageRow] = [{"id": id, "role": "reasoning", "content": ""} for id in lost]
+    lost_ids = () if any(row["role"] == "reasoning" for row in rows) else snapshot.thoughts
+    emptied: list[MessageRow] = [{"id": id, "role": "reasoning", "content": ""} for id in lost_ids]
     return encode_event(MessagesSnapshot(messages=[*rows, *emptied]))[0]
 
 
-def _placed(rows: Sequence[MessageRow], told: Mapping[str, MessageRow | None]) -> list[MessageRow]:
-    """The rows of the log, and behind each what was told after it and only events have.
+def _insert_unlogged(rows: Sequence[MessageRow], event_rows: Mapping[str, MessageRow | None]) -> list[MessageRow]:
+    """Insert rows that only events contain after the logged row that preceded them.
 
-    Clients put results right behind the message whose calls they answer.
+    Results stay directly after the message with their calls, as in clients.
     """
     places = {str(row["id"]): place for place, row in enumerate(rows)}
-    first = min((id for id in told if id in places), key=places.__getitem__, default=None)
-    behind: dict[str | None, list[MessageRow]] = {}
+    first = min((id for id in event_rows if id in places), key=places.__getitem__, default=None)
+    after: dict[str | None, list[MessageRow]] = {}
     last: str | None = None
-    for id, row in told.items():
-        # A reply's thoughts stand before it in the log, whenever they were told.
+    for id, row in event_rows.items():
+        # The log has a reply's reasoning before the reply, whatever the order of their events.
         last = id if places.get(id, -1) > places.get(last or "", -1) else last
         if row is not None:
-            behind.setdefault(last, []).append(row)
-    placed, waiting = list[MessageRow](), list[MessageRow]()
+            after.setdefault(last, []).append(row)
+    all_rows, waiting = list[MessageRow](), list[MessageRow]()
     for row in rows:
-        waiting += behind.pop(None, []) if row["id"] == first else []
+        waiting += after.pop(None, []) if row["id"] == first else []
         if row["role"] != "tool":
-            placed += waiting
+            all_rows += waiting
             waiting = []
-        placed.append(row)
-        waiting += behind.pop(str(row["id"]), [])
-    return [*placed, *waiting, *behind.pop(None, [])]
+        all_rows.append(row)
+        waiting += after.pop(str(row["id"]), [])
+    return [*all_rows, *waiting, *after.pop(None, [])]
 
 
 @dataclass(kw_only=True)
-class _Partial:
-    """A message that the log does not have yet: its words, and its calls by their ids."""
+class _PartialMessage:
+    """A message that is not in the log yet: its text, and its calls by id."""
 
     role: str
     words: list[str] = field(default_factory=list[str])
@@ -261,86 +261,72 @@ class _Partial:
             {"id": call, "type": "function", "function": {"name": name, "arguments": "".join(self.arguments[call])}}
             for call, name in self.names.items()
         ]
-        # A message that only calls has no words, as in the log.
+        # A message with only calls has no content, as in the log.
         content: dict[str, Json] = {"content": "".join(self.words)} if self.words or not calls else {}
         return {"id": id, "role": self.role} | content | ({"toolCalls": calls} if calls else {})
 
 
 @dataclass(kw_only=True)
-class _Told:
-    """What whoever read all events has of a run. `again` is what is no message, and is told as it was."""
+class _EventReplay:
+    """Messages and open steps after all stored events. `other_events` are sent again unchanged."""
 
     logged: Collection[str]
-    again: list[bytes] = field(default_factory=list[bytes])
+    other_events: list[bytes] = field(default_factory=list[bytes])
     still_open: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
-    # In the order they were told; None for those the log has, and for activities.
-    _replies: dict[str, _Partial | None] = field(default_factory=dict[str, "_Partial | None"])
+    # In the order of their events. None for messages in the log and for activities.
+    _messages: dict[str, _PartialMessage | None] = field(default_factory=dict[str, "_PartialMessage | None"])
     _activities: dict[str, MessageRow] = field(default_factory=dict[str, MessageRow])
     _parents: dict[str, str] = field(default_factory=dict[str, str])
 
     def rows(self) -> Mapping[str, MessageRow | None]:
-        """All messages in the order they were told, with what only events have of them."""
-        return {id: reply.row(id) if reply else self._activities.get(id) for id, reply in self._replies.items()}
+        """Return all messages in the order of their events, with the rows of those that only events contain."""
+        messages = self._messages.items()
+        return {id: message.row(id) if message else self._activities.get(id) for id, message in messages}
 
-    def take(self, body: bytes) -> None:
-        """One more event."""
+    def add(self, body: bytes) -> None:
         event = load_object(body) or {}
         kind, _, phase = str(event.get("type")).rpartition("_")
         id = next((str(event[name]) for name in ("toolCallId", "messageId", "stepName") if name in event), "")
-        if phase in BEGUN and kind != "RUN":
+        if phase in STARTS and kind != "RUN":
             self.still_open[kind, id] = body
-        elif phase in DONE:
+        elif phase in ENDS:
             self.still_open.pop((kind, id), None)
-        self._take_words(event, id)
-        self._take_rest(event, id, body)
-
-    def _take_words(self, event: MessageRow, id: str) -> None:
         match event:
             case {"type": "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START", "role": str(role)}:
-                self._reply(id, role)
+                self._start_message(id, role)
             case {"type": "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT", "delta": str(delta)}:
-                if reply := self._replies.get(id):
-                    reply.words.append(delta)
+                if message := self._messages.get(id):
+                    message.words.append(delta)
             case {"type": "TOOL_CALL_START", "toolCallName": str(name), "parentMessageId": str(parent)}:
                 self._parents[id] = parent
-                if reply := self._reply(parent, "assistant"):
-                    reply.names[id] = name
-                    reply.arguments.setdefault(id, [])
+                if message := self._start_message(parent, "assistant"):
+                    message.names[id] = name
+                    message.arguments.setdefault(id, [])
             case {"type": "TOOL_CALL_ARGS", "delta": str(delta)}:
-                if reply := self._replies.get(self._parents.get(id, "")):
-                    reply.arguments[id].append(delta)
-            case _:
-                pass
-
-    def _take_rest(self, event: MessageRow, id: str, body: bytes) -> None:
-        match event:
-            case {"type": "ACTIVITY_SNAPSHOT", "activityType": kind, "content": content}:
-                self._replies.setdefault(id, None)
-                self._activities[id] = {"id": id, "role": "activity", "activityType": kind, "content": content}
-            case {"type": "CUSTOM", "name": name, "value": {"messageId": str(lost)}} if name == DISCARDED:
-                self._replies.pop(lost, None)
+                if message := self._messages.get(self._parents.get(id, "")):
+                    message.arguments[id].append(delta)
+            case {"type": "ACTIVITY_SNAPSHOT", "activityType": activity, "content": content}:
+                self._messages.setdefault(id, None)
+                self._activities[id] = {"id": id, "role": "activity", "activityType": activity, "content": content}
+            case {"type": "CUSTOM", "name": name, "value": {"messageId": str(lost_id)}} if name == DISCARDED:
+                self._messages.pop(lost_id, None)
             case {"type": "STATE_SNAPSHOT"}:
-                self.again = [*[one for one in self.again if not one.startswith(STATE)], body]
+                self.other_events = [*[one for one in self.other_events if not one.startswith(STATE)], body]
             case {"type": "STATE_DELTA" | "CUSTOM"}:
-                self.again.append(body)
+                self.other_events.append(body)
             case _:
                 pass
 
-    def _reply(self, id: str, role: str) -> _Partial | None:
-        return self._replies.setdefault(id, None if id in self.logged else _Partial(role=role))
+    def _start_message(self, id: str, role: str) -> _PartialMessage | None:
+        return self._messages.setdefault(id, None if id in self.logged else _PartialMessage(role=role))
 
 
-# Its start, the snapshot, and its end.
-LEAST_EVENTS = 3
-FINISHED = {
-    **dict.fromkeys(("done", "success", "waiting")),
-    **{outcome: outcome for outcome in ("length", "refused", "nothing_to_compact")},
-}
+# A run that ended, from the log: for readers after its events were deleted (P7)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndedRun:
-    """A run as its row has it. `run` is the client's name for it, `events` how many it had."""
+    """The row of a run that ended. `run` is the client's name of it, `events` the number of its events."""
 
     thread: str
     run: str
@@ -350,40 +336,38 @@ class EndedRun:
     usage: Mapping[str, Json] | None = None
 
 
-def snapshot_events(ended: EndedRun, log: Sequence[Entry], context: RenderContext) -> tuple[bytes, ...]:
-    """That it started, the conversation as it left it, and how it ended. `log` is the thread's up to its last entry."""
-    seen = view(log)
-    start = RunStarted(thread=ended.thread, run=ended.run)
-    state = state_events(seen)
-    snapshot = MessagesSnapshot(messages=message_rows(seen, context))
-    hints = _shown_by_hints(seen, ended.events - len(state), context.locale)
-    events = (start, *state, snapshot, *hints, _end(ended, seen, context.locale))
+def snapshot_events(ended_run: EndedRun, log: Sequence[Entry], context: RenderContext) -> tuple[bytes, ...]:
+    """Return a start event, a snapshot, and the end event of a run. `log` is the thread's, up to its last entry."""
+    log_view = view(log)
+    state = state_events(log_view)
+    # The newest cards, as many as the run had events: each event needs a number.
+    replies = (message for message in log_view.messages if isinstance(message, (AssistantMessage, ToolMessage)))
+    cards = [(message.id, words) for message in replies if load_hinted(words := words_of(message))]
+    first = max(0, len(cards) - max(0, ended_run.events - len(state) - LEAST_EVENTS))
+    events: tuple[Event, ...] = (
+        RunStarted(thread=ended_run.thread, run=ended_run.run),
+        *state,
+        MessagesSnapshot(messages=message_rows(log_view, context)),
+        *[event for id, words in cards[first:] for event in ui_events(id, words, context.locale)],
+        _end_event(ended_run, log_view, context.locale),
+    )
     return tuple(body for event in events for body in encode_event(event))
 
 
-def _shown_by_hints(seen: View, events: int, locale: str) -> tuple[Event, ...]:
-    """How messages are shown that have hints: the newest, no more of them than the run had events to be numbered by."""
-    found = [(message.id, words) for message in seen.messages if load_hinted(words := _spoken(message))]
-    first = max(0, len(found) - max(0, events - LEAST_EVENTS))
-    return tuple(event for id, words in found[first:] for event in ui_events(id, words, locale))
-
-
-def _spoken(message: Message) -> str:
-    return words_of(message) if isinstance(message, (AssistantMessage, ToolMessage)) else ""
-
-
-def _end(ended: EndedRun, seen: View, locale: str) -> RunFinished | RunFailed:
-    if ended.outcome == "cancelled":
-        return RunFinished(thread=ended.thread, run=ended.run, outcome="cancelled", usage=ended.usage)
-    if ended.outcome not in FINISHED:
-        return RunFailed(message=ended.error or "The run failed.", code=ended.outcome, usage=ended.usage)
-    calls = pending_calls(seen) if ended.outcome == "waiting" else ()
-    waiting = [one for one in interrupts_of(seen) if one.is_waiting] if ended.outcome == "waiting" else ()
+def _end_event(ended_run: EndedRun, log_view: View, locale: str) -> RunFinished | RunFailed:
+    thread, run, outcome, usage = ended_run.thread, ended_run.run, ended_run.outcome, ended_run.usage
+    if outcome == "cancelled":
+        return RunFinished(thread=thread, run=run, outcome="cancelled", usage=usage)
+    if outcome not in FINISHED:
+        return RunFailed(message=ended_run.error or "The run failed.", code=outcome, usage=usage)
+    is_waiting = outcome == "waiting"
+    calls = pending_calls(log_view) if is_waiting else ()
+    interrupts = [one for one in interrupts_of(log_view) if one.is_waiting] if is_waiting else ()
     return RunFinished(
-        thread=ended.thread,
-        run=ended.run,
+        thread=thread,
+        run=run,
         pending=tuple(call.id for call in calls),
-        interrupts=tuple([interrupt_event(one, locale) for one in waiting]),
-        finish=FINISHED[ended.outcome],
-        usage=ended.usage,
+        interrupts=tuple([interrupt_event(one, locale) for one in interrupts]),
+        finish=FINISHED[outcome],
+        usage=usage,
     )

@@ -20,9 +20,9 @@ MOST_OPERATIONS = 100
 _NOTHING = object()
 
 
-def state_events(seen: View) -> tuple[StateSnapshot, ...]:
+def state_events(log_view: View) -> tuple[StateSnapshot, ...]:
     """What somebody has to hear who knows nothing of a thread's state. Of one without a state that is nothing."""
-    return (StateSnapshot(state=seen.state),) if seen.state is not None else ()
+    return (StateSnapshot(state=log_view.state),) if log_view.state is not None else ()
 
 
 def change_events(before: Json, after: Json) -> tuple[StateSnapshot | StateDelta, ...]:
@@ -48,32 +48,32 @@ def apply_changes(state: Json, changes: Sequence[ValueChange]) -> Json:
     return state
 
 
-def merge_sent_state(log: Sequence[Entry], now: View, sent: Json, admitted: datetime) -> Json:
+def merge_sent_state(log: Sequence[Entry], now: View, client_state: Json, admitted_at: datetime) -> Json:
     """The state after a request that brought the client's copy: what the client changed of it is taken over.
 
     What that is, is told from the state that was in view when the request came: a copy of it changes nothing, be it
     that a tool, another request or a rollback has changed the thread's since. Nor does an empty object, which is what
     clients have that know of none. `now` is what is in view with the request's own entries.
     """
-    if sent is None or sent == {}:
+    if client_state is None or client_state == {}:
         return now.state
-    before = view([entry for entry in log if entry.time is None or entry.time < admitted])
-    return cast("Json", _merged(before.state, sent, now.state, DEEPEST))
+    before = view([entry for entry in log if entry.time is None or entry.time < admitted_at])
+    return cast("Json", _merge(before.state, client_state, now.state, DEEPEST))
 
 
-def _merged(base: object, sent: object, now: object, depth: int) -> object:
+def _merge(base: object, client_value: object, now: object, depth: int) -> object:
     """What was changed from `base` on both sides; where both changed the same, what was sent."""
-    if _is_same(sent, base) or _is_same(sent, now):
+    if _is_same(client_value, base) or _is_same(client_value, now):
         return now
-    if not (isinstance(sent, dict) and isinstance(now, dict) and depth):
-        return cast("object", sent)
-    theirs, ours = cast("dict[str, object]", sent), cast("dict[str, object]", now)
-    known = cast("dict[str, object]", base) if isinstance(base, dict) else {}
-    merged = {
-        name: _merged(known.get(name, _NOTHING), theirs.get(name, _NOTHING), ours.get(name, _NOTHING), depth - 1)
+    if not (isinstance(client_value, dict) and isinstance(now, dict) and depth):
+        return cast("object", client_value)
+    theirs, ours = cast("dict[str, object]", client_value), cast("dict[str, object]", now)
+    base_fields = cast("dict[str, object]", base) if isinstance(base, dict) else {}
+    fields = {
+        name: _merge(base_fields.get(name, _NOTHING), theirs.get(name, _NOTHING), ours.get(name, _NOTHING), depth - 1)
         for name in (*ours, *[name for name in theirs if name not in ours])
     }
-    return {name: value for name, value in merged.items() if value is not _NOTHING}
+    return {name: value for name, value in fields.items() if value is not _NOTHING}
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -104,16 +104,16 @@ class ValueChange:
 
 def value_at(whole: Json, path: str) -> Json:
     """What stands at a place; None where there is nothing."""
-    found = whole
+    value = whole
     for step in _steps(path):
-        match found:
+        match value:
             case dict():
-                found = found.get(step)
-            case list() if _index(step, len(found)) is not None:
-                found = found[int(step)]
+                value = value.get(step)
+            case list() if _index(step, len(value)) is not None:
+                value = value[int(step)]
             case _:
                 return None
-    return found
+    return value
 
 
 def apply_change(whole: Json, change: ValueChange) -> Json:
@@ -171,8 +171,8 @@ def _without(value: Json, steps: _Steps) -> Json:
     step, rest = steps[0], steps[1:]
     match value:
         case dict() if step in value:
-            kept = {name: one for name, one in value.items() if name != step}
-            return {**value, step: _without(value[step], rest)} if rest else kept
+            remaining = {name: one for name, one in value.items() if name != step}
+            return {**value, step: _without(value[step], rest)} if rest else remaining
         case list() if (place := _index(step, len(value))) is not None:
             return [*value[:place], *([_without(value[place], rest)] if rest else []), *value[place + 1 :]]
         case _:
@@ -187,7 +187,13 @@ def difference(before: Json, after: Json) -> list[PatchOperation]:
 def _difference(before: Json, after: Json, path: str) -> Iterator[PatchOperation]:
     match before, after:
         case (dict(), dict()) if path.count("/") < DEEPEST:
-            yield from _of_objects(before, after, path)
+            for name in [name for name in before if name not in after]:
+                yield {"op": "remove", "path": _below(path, name)}
+            for name, value in after.items():
+                if name in before:
+                    yield from _difference(before[name], value, _below(path, name))
+                else:
+                    yield {"op": "add", "path": _below(path, name), "value": value}
         case (list(), list()) if path.count("/") < DEEPEST:
             yield from _of_lists(before, after, path)
         case _ if not is_same(before, after):
@@ -198,21 +204,11 @@ def _difference(before: Json, after: Json, path: str) -> Iterator[PatchOperation
 
 def is_same(one: Json, other: Json) -> bool:
     """Whether two values are written alike, whatever the order of names. Python takes 1 and true for equal."""
-    return one == other and _written(one) == _written(other)
+    return one == other and _encode(one) == _encode(other)
 
 
-def _written(value: Json) -> bytes:
+def _encode(value: Json) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-
-def _of_objects(before: _Members, after: _Members, path: str) -> Iterator[PatchOperation]:
-    for name in [name for name in before if name not in after]:
-        yield {"op": "remove", "path": _below(path, name)}
-    for name, value in after.items():
-        if name in before:
-            yield from _difference(before[name], value, _below(path, name))
-        else:
-            yield {"op": "add", "path": _below(path, name), "value": value}
 
 
 def _of_lists(before: _Items, after: _Items, path: str) -> Iterator[PatchOperation]:

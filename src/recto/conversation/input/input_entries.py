@@ -165,7 +165,10 @@ def admit_decisions(
     waiting = [one for one in interrupts if one.is_waiting and not one.is_late(run.admitted_at)]
     markers = dict[str, ConfirmDecided]()
     for one in waiting:
-        if decision := _find_decision(one, decision_input):
+        items = (item.decision for item in decision_input.resume if item.interrupt == one.id)
+        results = (message for message in decision_input.messages if isinstance(message, ToolMessage))
+        answers = (decision_of(message) for message in results if message.tool_call_id == one.call.id)
+        if decision := (next(items, None) or next(answers, None)):
             markers[one.id] = ConfirmDecided(
                 id=run.new_id(),
                 time=run.admitted_at,
@@ -182,13 +185,6 @@ def admit_decisions(
         for place, one in newest.items():
             if not one.is_answered and place not in started:
                 yield _end_interrupt(replace(one, decision=markers.get(one.id, one.decision)), run)
-
-
-def _find_decision(interrupt: Interrupt, decision_input: DecisionInput) -> PersonDecision | None:
-    items = (item.decision for item in decision_input.resume if item.interrupt == interrupt.id)
-    results = (message for message in decision_input.messages if isinstance(message, ToolMessage))
-    answers = (decision_of(message) for message in results if message.tool_call_id == interrupt.call.id)
-    return next(items, None) or next(answers, None)
 
 
 def _end_interrupt(interrupt: Interrupt, run: AdmittedRun) -> ToolMessage:

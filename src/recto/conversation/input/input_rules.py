@@ -10,7 +10,7 @@ from typing import TypeAlias
 from recto.conversation.input.run_input import RunInput, decode_input, read_notes, read_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
-from recto.errors import Refused
+from recto.errors import InvalidRequest
 
 MAX_RUN_ID, MAX_MESSAGES, MAX_WORDS = 128, 200, 10_000
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -37,7 +37,7 @@ def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
     run_input = decode_input(_with_stand_ins(value))
     run_input = read_notes(run_input, value) if has_notes else run_input
     for problem, where in chain(_input_problems(run_input), _block_problems(list(_binary_blocks(value)))):
-        raise Refused(problem, where=where)
+        raise InvalidRequest(problem, where=where)
     return read_options(run_input)
 
 

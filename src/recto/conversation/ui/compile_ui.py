@@ -141,29 +141,41 @@ def compile_ui(
     try:
         root, status, theme = _compiled(hints, limits)
     except WireError:
-        root, status, theme = _said(hints, locale, limits), *_look_of(hints)
-    known = _meta(meta or {}, limits)
+        # One text of what can be said: every text and number once, a line each
+        text = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
+        content = text if len(text) <= limits.text else f"{text[: limits.text]}{CUT}"
+        root, status, theme = _card([{"type": "text", "content": content, "role": "body"}]), *_look_of(hints)
+    document_meta = _meta(meta or {}, limits)
     return {
         "version": VERSION,
         "locale": locale if _LOCALE.fullmatch(locale) else DEFAULT_LOCALE,
         "status": status,
         "theme": theme,
-        **({"meta": known} if known else {}),
+        **({"meta": document_meta} if document_meta else {}),
         "root": root,
     }
 
 
 def _compiled(hints: object, limits: UiLimits) -> tuple[Node, str, str]:
-    _look_through(hints, limits)
-    known = an_object(hints, HINTS)
-    root = _root(known)
+    # Refuses what JSON cannot carry and what is too large. A ring has no end, so it is too deep.
+    characters = 0
+    for count, hint in enumerate(_walk(_Hint("", 1, hints), limits.levels)):
+        characters += _check(hint.value, limits)
+        if count >= limits.values or characters > limits.characters or hint.depth > limits.levels:
+            raise WireError(where=HINTS, problem=f"too many or too deep values. The limits are {limits}.")
+    checked_hints = an_object(hints, HINTS)
+    root = _root(checked_hints)
     depths = tuple(_depths(root))
     if len(depths) > limits.nodes or max(depths) > limits.depth:
         raise WireError(where=HINTS, problem=f"{len(depths)} nodes, {max(depths)} deep. The limits are {limits}.")
-    return root, document_status(known), choice(known, "theme", THEMES) if is_given(known, "theme") else THEMES[0]
+    return (
+        root,
+        document_status(checked_hints),
+        choice(checked_hints, "theme", THEMES) if is_given(checked_hints, "theme") else THEMES[0],
+    )
 
 
-class _Seen(NamedTuple):
+class _Hint(NamedTuple):
     """A value in the hints, how deep it stands, and the key it stands under; of a list's item, the list's."""
 
     key: object
@@ -171,27 +183,18 @@ class _Seen(NamedTuple):
     value: object
 
 
-def _look_through(hints: object, limits: UiLimits) -> None:
-    """Refuses what JSON cannot carry and what is too large. A ring has no end, so it is too deep."""
-    characters = 0
-    for count, seen in enumerate(_walk(_Seen("", 1, hints), limits.levels)):
-        characters += _check(seen.value, limits)
-        if count >= limits.values or characters > limits.characters or seen.depth > limits.levels:
-            raise WireError(where=HINTS, problem=f"too many or too deep values. The limits are {limits}.")
-
-
-def _walk(seen: _Seen, levels: int) -> Iterator[_Seen]:
+def _walk(hint: _Hint, levels: int) -> Iterator[_Hint]:
     """Every value in the order written, down to the first level too many."""
-    yield seen
-    if seen.depth > levels:
+    yield hint
+    if hint.depth > levels:
         return
     inner: Iterable[tuple[object, object]] = ()
-    if is_object(seen.value):
-        inner = seen.value.items()
-    elif is_list(seen.value):
-        inner = ((seen.key, item) for item in seen.value)
+    if is_object(hint.value):
+        inner = hint.value.items()
+    elif is_list(hint.value):
+        inner = ((hint.key, item) for item in hint.value)
     for key, value in inner:
-        yield from _walk(_Seen(key, seen.depth + 1, value), levels)
+        yield from _walk(_Hint(key, hint.depth + 1, value), levels)
 
 
 def _check(value: object, limits: UiLimits) -> int:
@@ -235,16 +238,9 @@ def _depths(node: Json, depth: int = 1) -> Iterator[int]:
 # Where the hints were refused
 
 
-def _said(hints: object, locale: str, limits: UiLimits) -> Node:
-    """One text of what can be said: every text and number once, a line each."""
-    text = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
-    content = text if len(text) <= limits.text else f"{text[: limits.text]}{CUT}"
-    return _card([{"type": "text", "content": content, "role": "body"}])
-
-
 def _lines(hints: object, limits: UiLimits) -> Iterator[str]:
     size = 0
-    for key, _, value in islice(_walk(_Seen("", 1, hints), limits.levels), limits.values):
+    for key, _, value in islice(_walk(_Hint("", 1, hints), limits.levels), limits.values):
         line = "" if key in SILENT else _line(value, limits)
         size += len(line)
         if line:
@@ -264,8 +260,8 @@ def _line(value: object, limits: UiLimits) -> str:
 
 
 def _look_of(hints: object) -> tuple[str, str]:
-    known: Hints = hints if is_object(hints) else {}
-    status, theme = known.get("status"), known.get("theme")
+    fields: Hints = hints if is_object(hints) else {}
+    status, theme = fields.get("status"), fields.get("theme")
     return (
         status if isinstance(status, str) and status in STATUSES else STATUSES[0],
         theme if isinstance(theme, str) and theme in THEMES else THEMES[0],

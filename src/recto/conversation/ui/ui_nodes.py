@@ -188,10 +188,10 @@ def _fields(hints: Hints) -> Node:
     else:
         objects = [an_object(item, "items") for item in a_list(items, "items")]
         pairs = [(item.get("label"), item.get("value")) for item in objects]
-    shown: list[Json] = [
+    rows: list[Json] = [
         {"label": plain_text(a_string(name, "label")), "value": a_scalar(value)} for name, value in pairs
     ]
-    return {"type": "fields", "items": shown}
+    return {"type": "fields", "items": rows}
 
 
 def _code(hints: Hints) -> Node:
@@ -216,8 +216,8 @@ def _progress(hints: Hints) -> Node:
 def _chart(hints: Hints) -> Node:
     labels = [plain_text(a_string(label, "labels")) for label in a_list(hints.get("labels"), "labels")]
     series: list[Json] = [_series(one, len(labels)) for one in a_list(hints.get("series"), "series")]
-    named = {"kind": choice(hints, "kind", CHARTS), **optional_words(hints, "title")}
-    return {"type": "chart", **named, "labels": labels, "series": series}
+    title = {"kind": choice(hints, "kind", CHARTS), **optional_words(hints, "title")}
+    return {"type": "chart", **title, "labels": labels, "series": series}
 
 
 def _series(value: object, size: int) -> Node:
@@ -349,9 +349,9 @@ def optional_flag(hints: Hints, name: str) -> Node:
 _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_SPELLED = "|".join(r"\s*".join(scheme) for scheme in ("javascript", "vbscript"))
+_SCHEMES = "|".join(r"\s*".join(scheme) for scheme in ("javascript", "vbscript"))
 # `Data: 42 rows` is no url: one that can hold a page names its type before the first comma.
-_SCHEME = re.compile(rf"\A(\s*(?:{_SPELLED}|d\s*a\s*t\s*a(?=\s*:[^,/]*/[^,]*,)))\s*:", re.IGNORECASE)
+_SCHEME = re.compile(rf"\A(\s*(?:{_SCHEMES}|d\s*a\s*t\s*a(?=\s*:[^,/]*/[^,]*,)))\s*:", re.IGNORECASE)
 
 INLINE_IMAGE = "data:image/"
 _LINK = re.compile(LINK_URL)
