@@ -37,7 +37,7 @@ class _Machine:
 
 
 # Those that have the same number everywhere. Of some nobody can see here what they ask for.
-_EVERYWHERE = {
+_COMMON_CALLS = {
     "io_uring_setup": 425,
     "io_uring_enter": 426,
     "io_uring_register": 427,
@@ -48,7 +48,7 @@ _MACHINES = {
     "x86_64": _Machine(
         number=0xC000003E,
         numbers={
-            **_EVERYWHERE,
+            **_COMMON_CALLS,
             "shmget": 29,
             "syslog": 103,
             "kexec_load": 246,
@@ -69,7 +69,7 @@ _MACHINES = {
     "aarch64": _Machine(
         number=0xC00000B7,
         numbers={
-            **_EVERYWHERE,
+            **_COMMON_CALLS,
             "shmget": 194,
             "syslog": 116,
             "kexec_load": 104,

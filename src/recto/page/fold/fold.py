@@ -111,24 +111,18 @@ def fold(
     return FoldResult(draft=draft, left_alone=observations.left_alone)
 
 
+def _count_old(series: Series, rule: FoldRule, now: datetime) -> int:
+    """Count the results of a series that are old enough to fold. It is sorted by time."""
+    age, results = rule.max_age, series.results
+    return len(results) if age is None else bisect_left(results, True, key=lambda result: now - result.time <= age)
+
+
 def _folds(by_file: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
     """Yield the fold of each stale result (R2-R5, R8, R9)."""
     batches: dict[int, tuple[Observation, list[StaleResult]]] = {}
     for path, series in by_file.items():
         # Unchanged since the last page unless the series grew or more of its results are old enough.
-        # Count the results of a series that are old enough to fold. It is sorted by time.
-        age, old = rule.max_age, len(series.results)
-        if age is not None:
-            start = now - age
-            old = bisect_left(series.results, True, key=lambda result: result.time >= start)
-        stale = memoise_last(
-            series,
-            _stale_results,
-            path,
-            rule,
-            old,
-            key,
-        )
+        stale = memoise_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
         yield from stale.folds
         for result, why in stale.batches:
             batches.setdefault(result.place, (result, []))[1].append(why)
