@@ -1,14 +1,15 @@
-"""Write the table of settings in docs/server.md again, from the settings themselves."""
+"""Write the tables of settings in docs/server.md from the declarations of the settings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
-from recto.config.setting import Range, settings_of
-from recto.config.settings import Limits, ServerSettings
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from recto.cli.server_settings import SettingsFile
 from recto.conversation.json import dump
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "server.md"
@@ -17,32 +18,33 @@ TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\|\n)*")
 
 
 def with_tables(page: str) -> str:
-    """The page with its two tables, that of `[server]` and that of `[limits]`, as they should be."""
-    tables = iter(("".join(_server_rows()), "".join(_limit_rows())))
-    return TABLE.sub(lambda _: HEAD + next(tables), page)
+    """Return the page with the current tables of `[server]` and `[limits]`."""
+    tables = [cast("type[BaseModel]", table.annotation).model_fields for table in SettingsFile.model_fields.values()]
+    texts = iter(["".join([_row(name, field) for name, field in table.items()]) for table in tables])
+    return TABLE.sub(lambda _: HEAD + next(texts), page)
 
 
-def _server_rows() -> Iterator[str]:
-    for one in settings_of(ServerSettings):
-        yield _row(one.name, one.default, _may_be(one.kind, one.range), one.doc)
+def _row(name: str, field: FieldInfo) -> str:
+    default: object = str(field.default) if isinstance(field.default, Path) else field.default
+    shown = "" if default is None else f"`{dump(default).decode()}`"
+    return f"| `{name}` | {shown} | {_describe_range(field)} | {field.description} |\n"
 
 
-def _limit_rows() -> Iterator[str]:
-    for name, field in Limits.model_fields.items():
-        found = {end: getattr(one, end) for one in field.metadata for end in ("ge", "gt", "le") if hasattr(one, end)}
-        bounds = Range(least=found.get("ge"), above=found.get("gt"), most=found.get("le"))
-        yield _row(name, field.default, str(bounds), field.description or "")
-
-
-def _row(name: str, default: object, may_be: str, doc: str) -> str:
-    shown = "" if default is None else f"`{dump(str(default) if isinstance(default, Path) else default).decode()}`"
-    return f"| `{name}` | {shown} | {may_be} | {doc} |\n"
-
-
-def _may_be(kind: object, bounds: Range | None) -> str:
-    if kind is bool:
+def _describe_range(field: FieldInfo) -> str:
+    if field.annotation is bool:
         return "`true`, `false`"
-    return str(bounds) if bounds else ", ".join(f"`{word}`" for word in get_args(kind))
+    ends = ("ge", "gt", "le", "min_length")
+    match {end: getattr(limit, end) for limit in field.metadata for end in ends if hasattr(limit, end)}:
+        case {"min_length": int(length)} if length > 1:
+            return f"{length} characters or more"
+        case {"gt": low, "le": high}:
+            return f"above {low:,}, to {high:,}"
+        case {"ge": low, "le": high}:
+            return f"{low:,} to {high:,}"
+        case {"ge": low}:
+            return f"{low:,} or more"
+        case _:
+            return ", ".join([f"`{word}`" for word in get_args(field.annotation)])
 
 
 if __name__ == "__main__":

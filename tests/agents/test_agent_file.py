@@ -10,7 +10,7 @@ import pytest
 from recto.agents.agent import Agent, Sampling
 from recto.agents.agent_folder import Toolbox
 from recto.agents.file_input import OFF, FileInput
-from recto.agents.folders import Loaded, load_folder
+from recto.agents.folders import LoadedAgents, load_folder
 from recto.config.settings import Limits
 from recto.errors import SettingsError
 from recto.page.fold.fold_settings import FoldSettings
@@ -69,7 +69,7 @@ TAKEN = FileInput(is_on=True, documents=False, images=False, audio=True, video=T
 ATTACHED = replace(TAKEN, mode="always", quote_tokens=500, urls=("example.com",), max_files=3, max_bytes=1000)
 
 
-def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> Loaded:
+def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> LoadedAgents:
     """What comes of a file, in a folder named `it`."""
     (folder / "it").mkdir(exist_ok=True)
     (folder / "it" / "AGENT.md").write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -231,12 +231,12 @@ def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
         ("options:\n  seed: 1\n  messages: []", 4, "options.messages cannot be given: the page says it itself. Take "),
         ("output:\n  properties:\n    a: {type: objekt}", 4, "output.properties.a.type is no JSON Schema: "),
         ("output: {$ref: 'http://127.0.0.1:1/x'}", 2, "output is no JSON Schema: Resource 'http://127.0.0.1:1/x' is "),
-        ("a: [", 3, "it is no YAML: while parsing a flow node, expected the node content, but found "),
-        ("description: a: b", 2, "it is no YAML: mapping values are not allowed here; text with `: `, ` #` or a sign "),
+        ("a: [", 3, "it is not YAML: while parsing a flow node, expected the node content, but found "),
+        ("description: a: b", 2, "it is not YAML: mapping values are not allowed here; text with `: `, ` #` or a "),
         ("description: &a b", 2, "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."),
         ("tone: !!python/name:os.system x", 2, "`!` would give a value a type; write it plainly, or put text in "),
-        ("tone: a\n...\nrules: b", 4, "it is no YAML: expected '<document start>', but found "),
-        ('\ntone: "\\UFFFFFFFF"', 3, "it is no YAML: an escape or a number is too large."),
+        ("tone: a\n...\nrules: b", 4, "it is not YAML: expected '<document start>', but found "),
+        ('\ntone: "\\UFFFFFFFF"', 3, "it is not YAML: an escape or a number is too large."),
         ("? [a]\n: b", 2, "a name is text; put this one in quotes."),
         ("budget: 99999999999999999999", 2, "the number 99999999999999999999 is too large; put it in quotes if it is "),
         ("options: {a: 1e999}", 2, "the number 1e999 is too large; put it in quotes if it is text."),
@@ -257,7 +257,7 @@ def test_C4_a_mistake_is_told_with_its_line_and_what_is_allowed(tmp_path: Path, 
             1,
             "`---` begins settings that never end. Close them with a line of `---`.",
         ),
-        (b"a\nb\r\nc\xff", 3, "byte 6 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
+        (b"a\nb\r\nc\xff", 3, "byte 6 is not UTF-8 (invalid start byte). Save the file as UTF-8."),
         (b"a" * 262_145, 1, "it has more than 262144 bytes. Shorten it."),
         (
             b"---\ntone: " + b"a" * 65_536 + b"\n---\n",

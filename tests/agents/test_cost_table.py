@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.page.fold.cost_settings import PLACEHOLDER, PLACEHOLDER_WITH_RECALL, CostSettings
+from recto.page.fold.fold_settings import PLACEHOLDER, PLACEHOLDER_WITH_RECALL, CostSettings
 from tests.agents.test_agent_file import agent
 
 

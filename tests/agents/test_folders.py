@@ -15,7 +15,7 @@ from recto.agents.folders import RESERVED, load_agents
 from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.errors import SettingsError
-from recto.page.fold.cost_settings import CostSettings, placeholder_in
+from recto.page.fold.fold_settings import CostSettings, placeholder_in
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
 from recto.tools.load_tools import make_built_in_tools

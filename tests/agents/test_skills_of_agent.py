@@ -6,7 +6,7 @@ import pytest
 
 from recto.agents.agent import Agent
 from recto.agents.agent_folder import Toolbox, lint
-from recto.agents.folders import Loaded, load_folder
+from recto.agents.folders import LoadedAgents, load_folder
 from recto.config.settings import Limits
 from recto.conversation.json import load_object
 from tests.end_to_end.skilled import write_guide
@@ -23,7 +23,7 @@ def agents(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def loaded(agents: Path, more: str = "") -> Loaded:
+def loaded(agents: Path, more: str = "") -> LoadedAgents:
     if more:
         write_guide(agents, more=more)
     return load_folder(agents, Limits(), TOOLBOX)
@@ -33,7 +33,7 @@ def problems(agents: Path) -> list[str]:
     return [str(problem).removeprefix(f"{agents}/") for problem in loaded(agents).problems]
 
 
-def warnings(found: Loaded, agents: Path) -> list[str]:
+def warnings(found: LoadedAgents, agents: Path) -> list[str]:
     linted = [one for name in found for one in lint(found[name], found.folders[name], TOOLBOX)]
     return [str(warning).removeprefix(f"{agents}/") for warning in (*found.warnings, *linted)]
 
@@ -113,7 +113,7 @@ def test_S9_a_folder_of_the_name_of_a_variant_is_in_its_way(agents: Path):
     assert any("there is a folder guide-en too" in problem for problem in problems(agents))
 
 
-def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") -> tuple[Loaded, list[str]]:
+def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") -> tuple[LoadedAgents, list[str]]:
     """An agent `it` without skills in two languages, and all that is said of it."""
     (agents / "it").mkdir(parents=True)
     for file, text in (("AGENT.md", first), (name, other)):
@@ -218,9 +218,9 @@ def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
         (b"type: 7\n", ":1: "),
         (b"- a\n", ":1: settings are lines"),
         (b"type: object\nproperties: {a: {type: nonsense}}\n", ":2: properties.a.type is no JSON Schema"),
-        (b"\xff\xfe\xff", ": it cannot be read"),
+        (b"\xff\xfe\xff", ":1: byte 0 is not UTF-8"),
         (b"type: object\n".ljust(262_144, b"#"), None),
-        (b"type: object\n".ljust(262_145, b"#"), ": it has more than 262144 bytes. Shorten it."),
+        (b"type: object\n".ljust(262_145, b"#"), ":1: it has more than 262144 bytes. Shorten it."),
     ],
     ids=["type", "list", "no schema", "no text", "long", "too long"],
 )

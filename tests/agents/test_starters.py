@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import Agent
-from recto.agents.folders import Loaded, load_agents, load_folder
+from recto.agents.folders import LoadedAgents, load_agents, load_folder
 from recto.config.settings import Limits
 from recto.conversation.json import Json, dump, load
 from recto.conversation.messages import ToolOffer
@@ -18,14 +18,14 @@ FILE = (
 )
 
 
-def loaded(folder: Path, starters: str) -> Loaded:
+def loaded(folder: Path, starters: str) -> LoadedAgents:
     (folder / "it").mkdir(exist_ok=True)
     (folder / "it/AGENT.md").write_text(f"---\nstarters: {starters}\n---\nYou are it.", encoding="utf-8")
     return load_folder(folder, Limits())
 
 
 @cache
-def shipped() -> Loaded:
+def shipped() -> LoadedAgents:
     return load_agents(None, Limits())
 
 

@@ -51,7 +51,7 @@ def test_S8_cases_are_in_the_order_of_their_files_and_no_bundled_files(tmp_path:
         ("---\ntag: [a]\n---\nx", 2, "there is no setting tag; did you mean tags? Known: id, name, rule_ids, tags. "),
         ("---\ntags: [a]\n---\n", 3, "it says nothing below its settings. Write the case there. The case is left out."),
         ("---\ntags: [a]\n\nid: storm\n---\nx", 4, 'id is "storm"; another case has that id already. The case is '),
-        (b"\xff", 1, "byte 0 is no UTF-8 (invalid start byte). Save the file as UTF-8. The case is left out."),
+        (b"\xff", 1, "byte 0 is not UTF-8 (invalid start byte). Save the file as UTF-8. The case is left out."),
         ("x" * 262_145, 1, "it has more than 262144 bytes. Shorten it. The case is left out."),
     ],
 )

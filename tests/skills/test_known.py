@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.skills.known import DEEPEST, KnownData, is_empty, render_value, shown, words_in
+from recto.skills.known import DEEPEST, KnownData, clean_value, is_empty, render_value, words_in
 
 KNOWN = KnownData(
     profile={"birth_info": {"date": "1990-05-15", "time": "", "hours": 0}, "extracted": []},
@@ -109,8 +109,8 @@ def test_S9_every_line_of_any_value_begins_with_a_dash_and_none_is_for_clients_o
     lines = render_value({"data": value}).split("\n")
     assert all(line.lstrip(" ").startswith("- ") for line in lines if line)
     assert "ui_hints" not in "\n".join(lines)
-    assert shown(shown(value)) == shown(value)
-    assert (lines == [""]) == (shown(value) is None)
+    assert clean_value(clean_value(value)) == clean_value(value)
+    assert (lines == [""]) == (clean_value(value) is None)
 
 
 def test_S9_what_stands_too_deep_is_not_told():

@@ -165,7 +165,7 @@ def test_S5_a_mistake_in_our_settings_is_told_with_its_line(tmp_path: Path, sett
     [
         ("You.", 1, "it has no description, by which a skill is chosen. Add `description: ...` between two lines of "),
         ("---\ndescription: [a]\n---\n", 2, 'description is ["a"]; it is text; put it in quotes.'),
-        (b"---\ndescription: It.\n---\n\xff", 4, "byte 25 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
+        (b"---\ndescription: It.\n---\n\xff", 4, "byte 25 is not UTF-8 (invalid start byte). Save the file as UTF-8."),
         (f"---\na: {'b' * 65_536}\n---\n", 1, "the settings have 65540 characters, 65536 are allowed. Shorten them."),
         ("---\nname: Core\ndescription: It.\n---\n", 2, "a skill cannot be named core, which means to have none. "),
     ],

@@ -99,7 +99,7 @@ def test_S5_settings_beside_one_that_is_no_yaml_stay_what_they_are(tmp_path: Pat
     it = loaded.skills["it"]
     assert (it.description, it.triggers, it.scenarios[0].rule_ids) == ("Use when: asked", ("a", "b: c"), ("x", "r"))
     assert listed(tmp_path, loaded.warnings) == [
-        "it/SKILL.md:4: description is no YAML, so what stands there is taken as text. Put it in quotes."
+        "it/SKILL.md:4: description is not valid YAML, so its value is read as text. Put it in quotes."
     ]
 
 
@@ -126,7 +126,7 @@ def test_S5_what_is_no_yaml_is_read_a_setting_at_a_time(
     ("name", "lines", "text"),
     [
         ("plain", (), ""),
-        ("hints", (4,), "argument-hint is no YAML, so what stands there is taken as text. Put it in quotes."),
+        ("hints", (4,), "argument-hint is not valid YAML, so its value is read as text. Put it in quotes."),
         ("twice", (4,), "description is given twice; it is in line 3 too."),
         ("titled", (2,), 'name is "Titled With Spaces"; a skill\'s name has 1 to 64 letters, digits, - or _, '),
         ("tagged", (3, 4), "`!` would give a value a type; write it plainly, or put text in quotes."),

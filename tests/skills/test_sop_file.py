@@ -105,7 +105,7 @@ def test_S7_a_mistake_in_a_condition_is_told_with_its_line(when: str, line: int,
     ("text", "line", "expected"),
     [
         ("", 1, "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not "),
-        ("steps: a: b", 1, "it is no YAML: mapping values are not allowed here; "),
+        ("steps: a: b", 1, "it is not YAML: mapping values are not allowed here; "),
         ("steps:\n- {id: a, text: b}\nrule: x", 3, "there is no setting rule; did you mean rules? Known: rules, "),
         ("steps:\n- text: Do.", 2, "steps.0 has no id. Give it one."),
         ("steps:\n- id: a", 2, "steps.0 has no text. Give it one."),
@@ -121,7 +121,7 @@ def test_S7_a_mistake_in_a_procedure_is_told_with_its_line(text: str, line: int,
 def test_S7_a_procedure_that_is_no_text_or_too_long_is_told():
     faults = (*read_sop(b"steps:\n\n\xff", NEEDS).faults, *read_sop(b"#" * 262_145, NEEDS).faults)
     assert [(fault.line, fault.text) for fault in faults] == [
-        (3, "byte 8 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
+        (3, "byte 8 is not UTF-8 (invalid start byte). Save the file as UTF-8."),
         (1, "it has more than 262144 bytes. Shorten it."),
     ]
 

@@ -38,7 +38,7 @@ SKILLS = (
 )
 def test_S5_the_skill_that_is_spoken_of_most_is_the_one(words: str, name: str, said: tuple[str, ...]):
     found = triggered(SKILLS, words)
-    assert (found.skill.name if found else "", found.said if found else ()) == (name, said)
+    assert (found.skill.name if found else "", found.triggers if found else ()) == (name, said)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_S5_shipped_skills_are_taken_up_by_words_that_want_them_and_hardly_else(
 def test_S5_a_trigger_within_a_longer_one_counts_once():
     found = triggered((skill("zodiac", "星座", "月亮星座"),), "我的月亮星座")
     assert found
-    assert found.said == ("月亮星座",)
+    assert found.triggers == ("月亮星座",)

@@ -118,20 +118,20 @@ class Agent:
     @cached_property
     def use_skill(self) -> Mapping[str, ToolOffer]:
         """The tool that chooses a skill, by the phase it is offered in: whoever has none cannot leave it."""
-        return {name: self._use_skill(with_core=name == EXECUTE.name) for name in (SELECT.name, EXECUTE.name)}
+        return {
+            name: use_skill_offer(
+                tuple(self.skills.values()),
+                locale=self.locale,
+                tokens=self.directory_tokens,
+                counter=OFFLINE,
+                with_core=name == EXECUTE.name,
+            )
+            for name in (SELECT.name, EXECUTE.name)
+        }
 
     def compacting(self, window: int) -> CompactSettings:
         """When and how far its conversations are summarised, by its window or that of its model."""
         return replace(self.compact, window=self.window or window)
-
-    def _use_skill(self, *, with_core: bool) -> ToolOffer:
-        return use_skill_offer(
-            tuple(self.skills.values()),
-            locale=self.locale,
-            tokens=self.directory_tokens,
-            counter=OFFLINE,
-            with_core=with_core,
-        )
 
     def tone_of(self, voice: str | None) -> str:
         """The text of the tone section: the agent's own, and that of a voice."""

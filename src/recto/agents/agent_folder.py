@@ -23,15 +23,14 @@ from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
 from recto.config.checked import nearest, value_fault
-from recto.config.frontmatter import LONGEST, MarkdownFile, read_document
+from recto.config.frontmatter import LONGEST, MarkdownFile, read_document, read_settings
 from recto.config.problem import Fault, FileProblem
 from recto.config.settings import Limits
-from recto.config.yaml_values import Values, read_yaml
+from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.page.facts import EXECUTE, SELECT, Phase
-from recto.page.fold.cost_settings import placeholder_in
-from recto.page.fold.fold_settings import RECALL, FoldSettings, with_recall_hint
+from recto.page.fold.fold_settings import RECALL, FoldSettings, placeholder_in, with_recall_hint
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.steps.compact import CompactSettings
 from recto.skills.load_skills import load_skills
@@ -46,7 +45,6 @@ NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and
 CHOICES = ("auto", "none", "required")
 # Tools that come with skills, so that nobody else may be called so.
 SKILL_TOOLS = ("use_skill", "read_skill_file")
-TOO_LONG = f"it has more than {LONGEST} bytes. Shorten it."
 NO_FIRST = (
     f"there is no {FILE} beside it, and this says only what differs from that. Write {FILE}, or rename this to it."
 )
@@ -119,7 +117,10 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
         return ReadAgent(agent=CHAT, problems=(missing,))
     table, faults = check_settings(document.settings, folder.name)
     faults = (*faults, *(_locale_faults(document, locale) if locale else ()))
-    problems = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
+    problems = [
+        FileProblem(file=file, line=fault.line, text=fault.text)
+        for fault in sorted(faults, key=lambda fault: fault.line)
+    ]
     name = f"{folder.name}-{locale}" if locale else folder.name
     problems += (*_name_problems(folder, name), *_workspace_problems(file, document, table))
     contents = _read_contents(folder, table.locale)
@@ -146,8 +147,8 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
 def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
     """What of an agent's skills is hardly meant. Tokens are counted for it: it is for who asks, not for each start."""
     reading = with_reading(agent.tools, agent.file_input.takes_documents)
-    known = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
-    for skill, text in skill_warnings(agent, known):
+    tool_names = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
+    for skill, text in skill_warnings(agent, tool_names):
         yield FileProblem(
             file=agent.skills[skill].folder / "SKILL.md" if skill else folder / FILE, line=None, text=text
         )
@@ -176,8 +177,8 @@ def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> Mar
     """A variant's settings over those of the agent's own file, whose faults were told there."""
     own, base = variant.settings, first.settings
     values = {**base.values, "locale": locale, **own.values}
-    merged = Values(values=values, lines=own.lines, names={**base.names, **own.names}, faults=own.faults)
-    return replace(variant, settings=replace(merged, unread=own.unread), body=variant.body or first.body)
+    all_values = Values(values=values, lines=own.lines, names={**base.names, **own.names}, faults=own.faults)
+    return replace(variant, settings=replace(all_values, unread=own.unread), body=variant.body or first.body)
 
 
 def _missing(folder: Path, locale: str | None) -> FileProblem | None:
@@ -185,24 +186,20 @@ def _missing(folder: Path, locale: str | None) -> FileProblem | None:
     if (folder / FILE).exists():
         return None
     variants = [folder / _variant_of(FILE, one) for one in ((locale,) if locale else VARIANTS)]
-    written = [file for file in variants if file.exists()]
+    files = [file for file in variants if file.exists()]
     has_more = (folder / TOOLS_FILE).exists() or (folder / SKILLS).is_dir()
-    if written and (locale or not has_more):
-        return FileProblem(file=written[0], line=None, text=NO_FIRST)
+    if files and (locale or not has_more):
+        return FileProblem(file=files[0], line=None, text=NO_FIRST)
     text = f"there is neither {FILE} nor {TOOLS_FILE} in it. Write one, or begin its name with _ to leave it out."
     return None if has_more else FileProblem(file=folder, line=None, text=text)
 
 
 def _locale_faults(document: MarkdownFile, locale: str) -> Iterator[Fault]:
     """A variant's language is in its name. What is no language at all is told elsewhere."""
-    given = document.settings.values.get("locale")
-    if given in VARIANTS and given != locale:
+    language = document.settings.values.get("locale")
+    if language in VARIANTS and language != locale:
         allowed = f"the file's name says {locale}. Take the line out or rename the file"
-        yield value_fault(document.settings, ("locale",), given, allowed)
-
-
-def _line(fault: Fault) -> int:
-    return fault.line
+        yield value_fault(document.settings, ("locale",), language, allowed)
 
 
 def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
@@ -224,12 +221,12 @@ def _workspace_problems(file: Path, document: MarkdownFile, table: AgentTable) -
 
 def _read_contents(folder: Path, locale: str) -> FolderContents:
     """The skills and the profile's schema of an agent's folder, in a language."""
-    loaded = load_skills(folder / SKILLS, locale)
+    result = load_skills(folder / SKILLS, locale)
     return replace(
         _read_profile(folder, locale),
-        skills=loaded.skills,
-        broken_skills=tuple([problem for problems in loaded.broken.values() for problem in problems]),
-        warnings=loaded.warnings,
+        skills=result.skills,
+        broken_skills=tuple([problem for problems in result.broken.values() for problem in problems]),
+        warnings=result.warnings,
     )
 
 
@@ -239,25 +236,20 @@ def _read_profile(folder: Path, locale: str) -> FolderContents:
     if file is None:
         return FolderContents()
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(LONGEST + 1)
-        text = raw.decode("utf-8").replace("\r\n", "\n") if len(raw) <= LONGEST else ""
-    except (OSError, UnicodeDecodeError) as error:
-        text = f"it cannot be read ({error}). Save it as UTF-8, or take it away."
+        values = read_settings(_beginning(file))
+    except OSError as error:
+        text = f"it cannot be read ({error.strerror}). Fix or remove it."
         return FolderContents(problems=(FileProblem(file=file, line=None, text=text),))
-    if len(raw) > LONGEST:
-        return FolderContents(problems=(FileProblem(file=file, line=None, text=TOO_LONG),))
-    found = read_yaml(text, first_line=1)
-    faults = found.faults or tuple(schema_faults(found.values, found, ()))
+    faults = values.faults or tuple(schema_faults(values.values, values, ()))
     if faults:
         return FolderContents(problems=tuple([FileProblem(file=file, line=one.line, text=one.text) for one in faults]))
-    return FolderContents(profile_schema=dump(found.values).decode(), field_titles=_titles(found.values))
+    return FolderContents(profile_schema=dump(values.values).decode(), field_titles=_titles(values.values))
 
 
 def _titles(schema: Mapping[str, Json]) -> Mapping[str, str]:
     fields = schema.get("properties")
-    known = cast("Mapping[str, Json]", fields if isinstance(fields, Mapping) else {})
-    return {name: title for name, one in known.items() if isinstance(one, Mapping) and (title := _title(one))}
+    names = cast("Mapping[str, Json]", fields if isinstance(fields, Mapping) else {})
+    return {name: title for name, one in names.items() if isinstance(one, Mapping) and (title := _title(one))}
 
 
 def _title(schema: Mapping[str, Json]) -> str:
@@ -267,8 +259,8 @@ def _title(schema: Mapping[str, Json]) -> str:
 
 def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools: Toolbox) -> Iterator[FileProblem]:
     """Tools that do not exist, cannot be loaded, or have a name twice."""
-    folder, found = file.parent, document.settings
-    for fault in check_tools(found, table, tools.built_in):
+    folder, settings = file.parent, document.settings
+    for fault in check_tools(settings, table, tools.built_in):
         yield FileProblem(file=file, line=fault.line, text=fault.text)
     try:
         own = tools.of_folder(folder)
@@ -276,26 +268,26 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
         yield _of_tools_file(folder / TOOLS_FILE, error)
         return
     built_in = with_reading(table.tools, file_input(table.file_input).takes_documents)
-    taken = (*built_in, OLD_READING) if READING in built_in else built_in
-    taken = (*taken, *(SKILL_TOOLS if (folder / SKILLS).is_dir() else ()))
-    for name in [name for name in taken if name in own]:
+    names = (*built_in, OLD_READING) if READING in built_in else built_in
+    names = (*names, *(SKILL_TOOLS if (folder / SKILLS).is_dir() else ()))
+    for name in [name for name in names if name in own]:
         text = f"the tool {name} is built in and in {TOOLS_FILE} too. Rename yours"
         text += _whose(name, table)
-        line = found.lines.get(("tools",))
+        line = settings.lines.get(("tools",))
         yield FileProblem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
-    has, elsewhere = (*taken, *own), (*table.mcp, *table.openapi)
+    has, elsewhere = (*names, *own), (*table.mcp, *table.openapi)
     for number, name in enumerate(table.confirm):
         if name in has or is_elsewhere(name, elsewhere):
             continue
-        fault = value_fault(found, ("confirm", number), name, f"this agent has no such tool{nearest(name, has)}")
+        fault = value_fault(settings, ("confirm", number), name, f"this agent has no such tool{nearest(name, has)}")
         yield FileProblem(file=file, line=fault.line, text=fault.text)
     choice = table.tool_choice
     if choice is None or is_elsewhere(choice, elsewhere):
         return
     if choice not in (*CHOICES, *built_in, *own):
-        known = ", ".join((*CHOICES, *built_in, *own))
-        text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {known}.'
-        yield FileProblem(file=file, line=found.lines.get(("tool_choice",)), text=text)
+        choices = ", ".join((*CHOICES, *built_in, *own))
+        text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {choices}.'
+        yield FileProblem(file=file, line=settings.lines.get(("tool_choice",)), text=text)
 
 
 def _tool_warnings(folder: Path, tools: Toolbox) -> Iterator[FileProblem]:

@@ -80,21 +80,21 @@ def _ending(value: str) -> str:
     ending = value.removeprefix(".").lower()
     if not ENDING.fullmatch(ending):
         raise ValueError("it is what the names of files end in, such as gpx")
-    known = format_by_ending(ending)
-    if known and known.kind != "document":
-        raise ValueError(f"such files are no documents but of kind {known.kind}, which has a switch of its own")
+    formats = format_by_ending(ending)
+    if formats and formats.kind != "document":
+        raise ValueError(f"such files are no documents but of kind {formats.kind}, which has a switch of its own")
     return ending
 
 
 def _host(value: str) -> str:
     host = value.lower()
-    found = HOST.fullmatch(host)
-    if not found or len(found[1]) > HOST_CHARACTERS:
+    match = HOST.fullmatch(host)
+    if not match or len(match[1]) > HOST_CHARACTERS:
         raise ValueError("it is a host such as example.com or example.com:8443, *.example.com for those below, or *")
-    if found["port"] and int(found["port"]) not in PORTS:
+    if match["port"] and int(match["port"]) not in PORTS:
         raise ValueError(f"ports are {PORTS[0]} to {PORTS[-1]}")
-    name = found["name"] or ""
-    if NUMBER.fullmatch(name) and (found["below"] or not _is_address(name)):
+    name = match["name"] or ""
+    if NUMBER.fullmatch(name) and (match["below"] or not _is_address(name)):
         raise ValueError("a host that ends in a number is an IPv4 address such as 192.0.2.1, and nothing is below one")
     return host
 
@@ -252,58 +252,54 @@ MIXED: Mapping[YamlPath, str] = {
 FORM = TableForm(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
 
 
-def check_settings(found: Values, folder_name: str) -> tuple[AgentTable, tuple[Fault, ...]]:
+def check_settings(values: Values, folder_name: str) -> tuple[AgentTable, tuple[Fault, ...]]:
     """The settings, and every fault in them. What is wrong has its default."""
-    table, faults = check(found, FORM)
-    return table, (*faults, *_further(table, found, folder_name))
+    table, faults = check(values, FORM)
+    return table, (*faults, *_further(table, values, folder_name))
 
 
-def check_tools(found: Values, table: AgentTable, known: Collection[str]) -> Iterator[Fault]:
+def check_tools(values: Values, table: AgentTable, names: Collection[str]) -> Iterator[Fault]:
     """Tools that are named and do not exist."""
-    named = found.values.get("tools", table.tools)
-    for number, name in enumerate(named if isinstance(named, list) else ()):
-        if isinstance(name, str) and name not in known:
-            allowed = "there is no such tool built in" + nearest(name, known)
-            yield value_fault(found, ("tools", number), name, f"{allowed}. Those of tools.py need no mention")
+    tool_names = values.values.get("tools", table.tools)
+    for number, name in enumerate(tool_names if isinstance(tool_names, list) else ()):
+        if isinstance(name, str) and name not in names:
+            allowed = "there is no such tool built in" + nearest(name, names)
+            yield value_fault(values, ("tools", number), name, f"{allowed}. Those of tools.py need no mention")
 
 
-def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fault]:
+def _further(table: AgentTable, parsed_values: Values, folder_name: str) -> Iterator[Fault]:
     """What the type of a single value does not tell."""
     if table.name is not None and table.name != folder_name:
         allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
-        yield value_fault(found, ("name",), table.name, allowed)
+        yield value_fault(parsed_values, ("name",), table.name, allowed)
     lists = {"tools": table.tools, "confirm": table.confirm, "datasets": table.datasets, "starters": table.starters}
     for name, values in lists.items():
         for number in [number for number, value in enumerate(values) if value in values[:number]]:
-            yield value_fault(found, (name, number), values[number], "it is in the list already")
+            yield value_fault(parsed_values, (name, number), values[number], "it is in the list already")
     for name in table.options:
         if name in OURS:
             text = f"options.{name} cannot be given: the page says it itself. Take the line out."
-            yield Fault(line=found.names["options", name], text=text)
-    yield from external_faults(table.mcp, table.openapi, found)
+            yield Fault(line=parsed_values.names["options", name], text=text)
+    yield from external_faults(table.mcp, table.openapi, parsed_values)
     if table.output is not None:
-        yield from schema_faults(table.output, found, ("output",))
+        yield from schema_faults(table.output, parsed_values, ("output",))
     if table.summary != SummaryTable():
-        yield from _summary_faults(table.summary, found)
-    if "voice" in found.values and table.voice not in table.voices:
+        # A request too small for any text would fail only when the first summary is asked for
+        try:
+            summary_pieces((), settings=summary_settings(table.summary, "en"), counter=OFFLINE)
+        except SettingsError as error:
+            yield Fault(line=line_of(parsed_values, ("summary", "tokens")), text=str(error).removeprefix("Setting "))
+    if "voice" in parsed_values.values and table.voice not in table.voices:
         yield value_fault(
-            found, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}"
+            parsed_values, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}"
         )
-
-
-def _summary_faults(table: SummaryTable, found: Values) -> Iterator[Fault]:
-    """A request too small for any text would fail only when the first summary is asked for."""
-    try:
-        summary_pieces((), settings=summary_settings(table, "en"), counter=OFFLINE)
-    except SettingsError as error:
-        yield Fault(line=line_of(found, ("summary", "tokens")), text=str(error).removeprefix("Setting "))
 
 
 def file_input(table: FileInputTable) -> FileInput:
     """What files the agent takes."""
-    given = table.model_dump(exclude_none=True, exclude={"on", "endings", "urls"})
+    values = table.model_dump(exclude_none=True, exclude={"on", "endings", "urls"})
     endings, urls = tuple(table.endings or ()), tuple(table.urls or ())
-    return FileInput(is_on=table.on, endings=endings, urls=urls, **given)
+    return FileInput(is_on=table.on, endings=endings, urls=urls, **values)
 
 
 def summary_settings(table: SummaryTable, locale: str) -> SummarySettings:

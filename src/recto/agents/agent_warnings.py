@@ -50,7 +50,12 @@ def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str |
             None,
             f"phases.select.budget is {agent.select.budget}, but the persona has {lean} tokens and is never cut.",
         )
-    yield from _choice_warnings(agent)
+    # A tool of some skills is not offered in every page. Tools told of in words are never chosen so.
+    choice = agent.sampling.tool_choice
+    having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
+    if having and agent.tool_calling != "prompt":
+        text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
+        yield None, f"{text}. Choose a tool that no skill names, or leave it out."
     for skill in agent.skills.values():
         yield from _warnings_of_skill(agent, skill, tools)
 
@@ -86,11 +91,11 @@ def _skill_warnings(agent: Agent) -> Iterator[_Warning]:
 def _file_warnings(agent: Agent) -> Iterator[_Warning]:
     files = agent.file_input
     mode, urls = ("file_input", "mode"), ("file_input", "urls")
-    given = [place for place, is_given in ((mode, files.mode == "always"), (urls, files.urls)) if is_given]
-    for place in given if not files.is_on else ():
+    settings = [place for place, is_given in ((mode, files.mode == "always"), (urls, files.urls)) if is_given]
+    for place in settings if not files.is_on else ():
         text = f"{'.'.join(place)} does nothing with file_input.on: false. Switch that on, or leave it out."
         yield _Warning(text, (place,))
-    if mode not in given or not files.is_on:
+    if mode not in settings or not files.is_on:
         return
     if not files.takes_documents:
         text = "file_input.mode is always, but the agent takes no documents, so no page carries any. Leave it out."
@@ -98,15 +103,6 @@ def _file_warnings(agent: Agent) -> Iterator[_Warning]:
     elif agent.quote.strip():
         text = "quote stands where file_input.mode: always puts the documents, so no page carries them. Leave one out."
         yield _Warning(text, (("quote",), mode))
-
-
-def _choice_warnings(agent: Agent) -> Iterator[tuple[None, str]]:
-    """A tool of some skills is not offered in every page. Tools told of in words are never chosen so."""
-    choice = agent.sampling.tool_choice
-    having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
-    if having and agent.tool_calling != "prompt":
-        text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
-        yield None, f"{text}. Choose a tool that no skill names, or leave it out."
 
 
 def _warnings_of_skill(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:

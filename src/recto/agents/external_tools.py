@@ -165,28 +165,30 @@ def is_elsewhere(tool: str, servers: Iterable[str]) -> bool:
     return any(tool.startswith(f"{server}{BETWEEN}") for server in servers)
 
 
-def external_faults(mcp: Mapping[str, McpTable], openapi: Mapping[str, OpenApiTable], found: Values) -> Iterator[Fault]:
+def external_faults(
+    mcp: Mapping[str, McpTable], openapi: Mapping[str, OpenApiTable], values: Values
+) -> Iterator[Fault]:
     """What the type of a single value does not tell."""
     for name, table in mcp.items():
         if (table.command is None) == (table.url is None):
             text = f"mcp.{name} needs either a command, which starts it, or the url it is at."
-            yield Fault(line=found.names.get(("mcp", name), 1), text=text)
+            yield Fault(line=values.names.get(("mcp", name), 1), text=text)
             continue
         others, kind = (OF_URL, "url") if table.command else (OF_COMMAND, "command")
         for other in [one for one in others if one in table.model_fields_set]:
             text = f"mcp.{name}.{other} does nothing without a {kind}. Take the line out."
-            yield Fault(line=found.names.get(("mcp", name, other), 1), text=text)
+            yield Fault(line=values.names.get(("mcp", name, other), 1), text=text)
     for name in [name for name in openapi if name in mcp]:
-        yield value_fault(found, ("openapi", name), name, "there is an mcp of that name too; rename one of them")
+        yield value_fault(values, ("openapi", name), name, "there is an mcp of that name too; rename one of them")
 
 
-def mcp_settings(tables: Mapping[str, McpTable], found: Values, file: Path) -> tuple[McpSettings, ...]:
+def mcp_settings(tables: Mapping[str, McpTable], values: Values, file: Path) -> tuple[McpSettings, ...]:
     """The servers of an agent."""
-    return tuple([_mcp(name, table, _place(found, file, ("mcp", name))) for name, table in tables.items()])
+    return tuple([_mcp(name, table, _place(values, file, ("mcp", name))) for name, table in tables.items()])
 
 
 def _mcp(name: str, table: McpTable, place: SettingsPlace) -> McpSettings:
-    given = table.model_dump(exclude={"command", "url", "tools", "readable", "writable"})
+    fields = table.model_dump(exclude={"command", "url", "tools", "readable", "writable"})
     return McpSettings(
         name=name,
         place=place,
@@ -195,27 +197,27 @@ def _mcp(name: str, table: McpTable, place: SettingsPlace) -> McpSettings:
         tools=None if table.tools is None else tuple(table.tools),
         readable=tuple(table.readable),
         writable=tuple(table.writable),
-        **given,
+        **fields,
     )
 
 
-def openapi_settings(tables: Mapping[str, OpenApiTable], found: Values, file: Path) -> tuple[OpenApiSettings, ...]:
+def openapi_settings(tables: Mapping[str, OpenApiTable], values: Values, file: Path) -> tuple[OpenApiSettings, ...]:
     """The services of an agent."""
-    return tuple([_openapi(name, table, _place(found, file, ("openapi", name))) for name, table in tables.items()])
+    return tuple([_openapi(name, table, _place(values, file, ("openapi", name))) for name, table in tables.items()])
 
 
 def _openapi(name: str, table: OpenApiTable, place: SettingsPlace) -> OpenApiSettings:
-    given = table.model_dump(exclude={"file", "server", "operations"})
+    fields = table.model_dump(exclude={"file", "server", "operations"})
     return OpenApiSettings(
         name=name,
         place=place,
         file=place.folder / table.file,
         server=table.server or "",
         operations=None if table.operations is None else tuple(table.operations),
-        **given,
+        **fields,
     )
 
 
-def _place(found: Values, file: Path, path: Sequence[str]) -> SettingsPlace:
+def _place(values: Values, file: Path, path: Sequence[str]) -> SettingsPlace:
     """A variant's file may leave it to AGENT.md, which has other lines."""
-    return SettingsPlace(file=file, line=found.names.get(tuple(path)))
+    return SettingsPlace(file=file, line=values.names.get(tuple(path)))

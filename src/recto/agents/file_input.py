@@ -55,8 +55,8 @@ class FileInput:
         ending = name.rpartition(".")[2].lower() if "." in name else ""
         is_extra = ending in self.endings
         if not self.takes(kind) and not (is_extra and kind == "document"):
-            taken = ", ".join(field for one, field in FIELDS.items() if self.takes(one)) or "nothing"
-            return f"this agent takes no {FIELDS[kind]}; it takes {taken}"
+            types = ", ".join(field for one, field in FIELDS.items() if self.takes(one)) or "nothing"
+            return f"this agent takes no {FIELDS[kind]}; it takes {types}"
         if kind == "document" and ending and not is_extra and not _is_known(mime_type, ending):
             return f"files ending in .{ending[:20]} are not taken; the agent's `file_input.endings` may name more"
         if self.max_bytes is not None and size > self.max_bytes:
@@ -69,8 +69,10 @@ OFF = FileInput()
 
 def _is_known(mime_type: str, ending: str) -> bool:
     """Whether a document is one that can be read: text, or of a format by its ending, as far as its bytes are."""
-    known = format_by_ending(ending)
-    return mime_type.startswith("text/") or (known is not None and known.kind == "document" and mime_type != UNKNOWN)
+    formats = format_by_ending(ending)
+    return mime_type.startswith("text/") or (
+        formats is not None and formats.kind == "document" and mime_type != UNKNOWN
+    )
 
 
 def with_reading(tools: Sequence[str], takes_documents: bool) -> tuple[str, ...]:

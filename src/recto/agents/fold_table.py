@@ -10,15 +10,14 @@ from typing import Annotated, Literal, TypeVar, cast
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from recto.config.checked import Table
-from recto.page.fold.cost_settings import CostSettings
-from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.fold_settings import CostSettings, FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule
 
 # A hundred years: no session is older.
 LONGEST_MINUTES = 60 * 24 * 365 * 100
 ToolNames = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
-Made = TypeVar("Made", bound=Table)
+TableT = TypeVar("TableT", bound=Table)
 NumberOf = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Minutes = Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)]
@@ -94,9 +93,9 @@ def fold_table(rules: Sequence[FoldRule]) -> type[FoldTable]:
     return _extended("Fold", FoldTable, tables)
 
 
-def _extended(name: str, base: type[Made], settings: Mapping[str, object]) -> type[Made]:
+def _extended(name: str, base: type[TableT], settings: Mapping[str, object]) -> type[TableT]:
     # The types of the fields are known at run time only, which the overloads of create_model have no word for.
-    make = cast("Callable[..., type[Made]]", create_model)
+    make = cast("Callable[..., type[TableT]]", create_model)
     return make(name, __base__=base, **{setting: (hint, None) for setting, hint in settings.items()})
 
 
@@ -108,29 +107,25 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
     """The settings with those of a table over them."""
     case = settings.project.case_sensitive if fold.case_sensitive is None else fold.case_sensitive
     project = Project(root=settings.project.root if fold.root is None else fold.root, case_sensitive=case)
-    given = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
-    named = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in given}
-    changed = {name: rule for name, rule in named.items() if rule or settings.rule(name)}
+    tables = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
+    rules_by_name = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in tables}
+    changed = {name: rule for name, rule in rules_by_name.items() if rule or settings.rule(name)}
     hint = settings.recall_hint if fold.recall_hint is None else fold.recall_hint
-    cost = _with_cost(settings.cost, fold)
+    # How folding weighs costs, where it does: it was asked for, or is on and was not switched off
+    mode = fold.mode or ("cost" if settings.cost else "eager")
+    fields = cast("dict[str, object]", fold.cost.model_dump(exclude_none=True))
+    changes = {name: frozen(value) for name, value in fields.items()}
+    cost = replace(settings.cost or CostSettings(), **changes) if mode == "cost" else None
     return FoldSettings(rules=settings.rules, project=project, recall_hint=hint, cost=cost, **changed)
 
 
-def _with_cost(cost: CostSettings | None, fold: FoldTable) -> CostSettings | None:
-    """How folding weighs costs, where it does: it was asked for, or is on and was not switched off."""
-    mode = fold.mode or ("cost" if cost else "eager")
-    given = cast("dict[str, object]", fold.cost.model_dump(exclude_none=True))
-    changes = {name: frozen(value) for name, value in given.items()}
-    return replace(cost or CostSettings(), **changes) if mode == "cost" else None
-
-
 def _with_rule(rule: FoldRule, table: RuleTable) -> FoldRule | None:
-    given = cast("dict[str, object]", table.model_dump(exclude_none=True))
-    if not given.pop("on"):
+    fields = cast("dict[str, object]", table.model_dump(exclude_none=True))
+    if not fields.pop("on"):
         return None
-    if "minutes" in given:
-        given["max_age"] = timedelta(minutes=cast("float", given.pop("minutes")))
-    return replace(rule, **{name: frozen(value) for name, value in given.items()})
+    if "minutes" in fields:
+        fields["max_age"] = timedelta(minutes=cast("float", fields.pop("minutes")))
+    return replace(rule, **{name: frozen(value) for name, value in fields.items()})
 
 
 def frozen(value: object) -> object:

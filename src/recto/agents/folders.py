@@ -14,11 +14,11 @@ from recto.errors import SettingsError
 
 SHIPPED = Path(__file__).parent / "shipped"
 RESERVED = f"an agent cannot be called {GATEWAY}: threads of what goes through the gateway are. Rename the folder."
-TAKEN = "there is a folder {name} too, so this would be a second agent of that name. Rename one of them."
+DUPLICATE = "there is a folder {name} too, so this would be a second agent of that name. Rename one of them."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loaded(Mapping[str, Agent]):
+class LoadedAgents(Mapping[str, Agent]):
     """The agents that are whole, by name; `folders` has where each is. `broken` are left out, with their problems.
 
     `broken_skills` are problems of skills that their agents work without.
@@ -47,7 +47,7 @@ class Loaded(Mapping[str, Agent]):
 
 def load_agents(
     folder: Path | None, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None
-) -> Loaded:
+) -> LoadedAgents:
     """The shipped agents and those of a folder; one of the same name takes the place of ours, a broken one too.
 
     An agent's own `limits` stand over those given. Without a toolbox nobody looks whether tools exist. Where `only` one
@@ -58,45 +58,47 @@ def load_agents(
         return shipped
     own = load_folder(folder, limits, tools, only=only)
     # With an agent of ours go those it is in other languages.
-    taken = {*own.broken, *[path.name for path in own.folders.values()]}
-    kept = [name for name in shipped if name in own or taken.isdisjoint((name, shipped.folders[name].name))]
-    return Loaded(
-        agents={**{name: shipped[name] for name in kept}, **own.agents},
-        folders={**{name: shipped.folders[name] for name in kept}, **own.folders},
+    names = {*own.broken, *[path.name for path in own.folders.values()]}
+    shipped_names = [name for name in shipped if name in own or names.isdisjoint((name, shipped.folders[name].name))]
+    return LoadedAgents(
+        agents={**{name: shipped[name] for name in shipped_names}, **own.agents},
+        folders={**{name: shipped.folders[name] for name in shipped_names}, **own.folders},
         broken={**shipped.broken, **own.broken},
         broken_skills=(*shipped.broken_skills, *own.broken_skills),
         warnings=(*shipped.warnings, *own.warnings),
     )
 
 
-def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None) -> Loaded:
+def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None) -> LoadedAgents:
     """The agents of a folder alone. A folder that cannot be read raises SettingsError."""
     try:
-        found = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
+        folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     except OSError as error:
         allowed = f"it cannot be read ({error.strerror}). Name a folder of agents"
         raise SettingsError(name="agents", value=str(folder), allowed=allowed) from error
-    wanted = [path for path in found if only is None or only == path.name or only.startswith(f"{path.name}-")]
-    return _loaded({path: _read(path, found, limits, tools) for path in wanted})
+    chosen_folders = [path for path in folders if only is None or only == path.name or only.startswith(f"{path.name}-")]
+    return _collect_agents({path: _read(path, folders, limits, tools) for path in chosen_folders})
 
 
-def _read(path: Path, found: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:
+def _read(path: Path, folders: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:
     """The agents of a folder. One in another language has a name that nobody else's folder may have."""
-    names = {other.name for other in found if other != path}
+    names = {other.name for other in folders if other != path}
     if path.name == GATEWAY:
-        return {GATEWAY: _refused(path, RESERVED)}
+        return {GATEWAY: _broken_agent(path, RESERVED)}
     read = load_variants(path, limits, tools)
-    return {name: _refused(path, TAKEN.format(name=name)) if name in names else one for name, one in read.items()}
+    return {
+        name: _broken_agent(path, DUPLICATE.format(name=name)) if name in names else one for name, one in read.items()
+    }
 
 
-def _refused(path: Path, problem: str) -> ReadAgent:
+def _broken_agent(path: Path, problem: str) -> ReadAgent:
     return ReadAgent(agent=CHAT, problems=(FileProblem(file=path, line=None, text=problem),))
 
 
-def _loaded(read: Mapping[Path, Mapping[str, ReadAgent]]) -> Loaded:
+def _collect_agents(read: Mapping[Path, Mapping[str, ReadAgent]]) -> LoadedAgents:
     every = [(path, name, one) for path, variants in read.items() for name, one in variants.items()]
     whole = [(path, name, one) for path, name, one in every if not one.problems]
-    return Loaded(
+    return LoadedAgents(
         agents={name: one.agent for _, name, one in whole},
         folders={name: path for path, name, _ in whole},
         broken={name: one.problems for _, name, one in every if one.problems},

@@ -29,7 +29,7 @@ LONGEST_CHECKED_WHOLE = 16_384
 _log = logging.getLogger("recto.agents")
 
 
-def schema_faults(schema: Mapping[str, object], found: Values, where: YamlPath) -> Iterator[Fault]:
+def schema_faults(schema: Mapping[str, object], values: Values, where: YamlPath) -> Iterator[Fault]:
     """What makes a schema none. It stands at a place of what was found."""
     import jsonschema_rs
 
@@ -37,34 +37,40 @@ def schema_faults(schema: Mapping[str, object], found: Values, where: YamlPath) 
         jsonschema_rs.validator_for(dict(schema), offline=True)
     except jsonschema_rs.ValidationError as error:
         place: YamlPath = (*where, *error.instance_path)
-        yield Fault(line=line_of(found, place), text=f"{_named(place)} is no JSON Schema: {short(error.message)}")
+        yield Fault(
+            line=line_of(values, place), text=f"{_format_path(place)} is no JSON Schema: {short(error.message)}"
+        )
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
-        yield Fault(line=line_of(found, where), text=f"{_named(where)} is no JSON Schema: {short(str(error))}")
+        yield Fault(line=line_of(values, where), text=f"{_format_path(where)} is no JSON Schema: {short(str(error))}")
 
 
 def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
     """None where the fields are as the schema wants them, else which is not and what is allowed."""
-    found = _validator(schema)
-    if found is None:
+    validation = _validator(schema)
+    if validation is None:
         return None
-    names, validator = found
-    known = {name: value for name, value in fields.items() if name in names}
+    names, validator = validation
+    profile = {name: value for name, value in fields.items() if name in names}
     # What has no path is said of the profile as a whole: that a field is missing.
-    errors = (error for error in _errors(validator, known) if error.instance_path)
-    return "; ".join([_render_error(error) for error in islice(errors, PROBLEMS_SHOWN)]) or None
+    errors = (error for error in _errors(validator, profile) if error.instance_path)
+    problems: list[str] = []
+    for error in islice(errors, PROBLEMS_SHOWN):
+        end = " ..." if len(error.message) > PROBLEM_SHOWN else ""
+        problems.append(f"{'.'.join(map(str, error.instance_path))}: {error.message[:PROBLEM_SHOWN]}{end}")
+    return "; ".join(problems) or None
 
 
-def _named(place: YamlPath) -> str:
+def _format_path(place: YamlPath) -> str:
     return dotted(place) or "it"
 
 
-def _errors(validator: jsonschema_rs.Validator, known: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
+def _errors(validator: jsonschema_rs.Validator, profile: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
     import jsonschema_rs
 
-    if len(str(known)) <= LONGEST_CHECKED_WHOLE:
-        return validator.iter_errors(known)
+    if len(str(profile)) <= LONGEST_CHECKED_WHOLE:
+        return validator.iter_errors(profile)
     try:
-        validator.validate(known)
+        validator.validate(profile)
     except jsonschema_rs.ValidationError as error:
         return (error,)
     return ()
@@ -75,14 +81,14 @@ def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | 
     """The fields a schema knows, and what holds them against it. One that is none checks nothing."""
     import jsonschema_rs
 
-    found = load_object(schema) or {}
-    named = found.get("properties")
-    if not isinstance(named, Mapping):
+    properties_schema = load_object(schema) or {}
+    properties = properties_schema.get("properties")
+    if not isinstance(properties, Mapping):
         return None
     options = jsonschema_rs.FancyRegexOptions(backtrack_limit=MOST_BACKTRACKING)
     try:
         validator = jsonschema_rs.validator_for(
-            {name: value for name, value in found.items() if name != "required"},
+            {name: value for name, value in properties_schema.items() if name != "required"},
             validate_formats=False,
             offline=True,
             pattern_options=options,
@@ -90,9 +96,4 @@ def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | 
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         _log.warning("The schema of a profile is none, and is not used: %s", str(error)[:PROBLEM_SHOWN])
         return None
-    return frozenset(named), validator
-
-
-def _render_error(error: jsonschema_rs.ValidationError) -> str:
-    message = error.message if len(error.message) <= PROBLEM_SHOWN else f"{error.message[:PROBLEM_SHOWN]} ..."
-    return f"{'.'.join(map(str, error.instance_path))}: {message}"
+    return frozenset(properties), validator

@@ -19,18 +19,18 @@ LATIN = re.compile("[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 BETWEEN_WORDS = re.compile(f"[\\s，。！？、；：]|{HAN.pattern}")
 AROUND_WORDS = ".,;:!?\"'“”‘’()[]<>*_~…"
 # Chinese has words of others in it (`用 React 写一个 hook`); so many for each character, and it is quoted in another.
-QUOTED = 2
+QUALITY_PARTS = 2
 
 
 def choose_agent(agents: Mapping[str, Agent], name: str, words: str, accept: str) -> str:
     """The agent of a name, or the same in the language of the words or of an `Accept-Language` header."""
-    named = agents.get(name)
-    if named is None or named.variant_of is not None:
+    agent = agents.get(name)
+    if agent is None or agent.variant_of is not None:
         return name
     variants = [one for one in agents.values() if one.variant_of == name]
-    known = {language(one.locale): one.name for one in (*variants, named)}
-    spoken = language_of(words) or accepted_language(accept, known) if variants else None
-    return known.get(spoken or "", name)
+    names_by_language = {language(one.locale): one.name for one in (*variants, agent)}
+    message_language = language_of(words) or accepted_language(accept, names_by_language) if variants else None
+    return names_by_language.get(message_language or "", name)
 
 
 def language_of(words: str) -> str | None:
@@ -40,19 +40,19 @@ def language_of(words: str) -> str | None:
     latin = sum(LATIN.fullmatch(part) is not None for part in parts)
     if OTHER_CJK.search(words) or not (han or latin):
         return None
-    return "en" if latin > QUOTED * han else "zh"
+    return "en" if latin > QUALITY_PARTS * han else "zh"
 
 
-def accepted_language(header: str, known: Collection[str]) -> str | None:
+def accepted_language(header: str, languages: Collection[str]) -> str | None:
     """The first of the known languages that a browser asks for, by its own weights."""
     weights = dict[str, float]()
     for part in header.split(","):
         tag, _, weight = part.partition(";")
-        found = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
-        value = 1.0 if not weight.strip() else float(found[1]) if found else 0.0
+        match = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
+        value = 1.0 if not weight.strip() else float(match[1]) if match else 0.0
         name = tag.strip().partition("-")[0].lower()
         weights[name] = max(weights.get(name, 0.0), value)
-    wanted = [name for name in known if weights.get(name, 0.0) > 0]
+    accepted_languages = [name for name in languages if weights.get(name, 0.0) > 0]
     # Of equal ones the first that is named.
     order = list(weights)
-    return min(wanted, key=lambda name: (-weights[name], order.index(name)), default=None)
+    return min(accepted_languages, key=lambda name: (-weights[name], order.index(name)), default=None)

@@ -118,7 +118,10 @@ def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]
 def _fault(values: Values, details: ErrorDetails, form: TableForm[Root]) -> Fault:
     place = tuple(details["loc"])
     if details["type"] == "extra_forbidden":
-        return _unknown(values, place, form)
+        table = _table_at(tuple(str(step) for step in place[:-1]), form)
+        where = f" in {dotted(place[:-1])}" if place[:-1] else ""
+        text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
+        return Fault(line=values.names[place], text=text)
     return value_fault(values, place, details["input"], form.mixed.get(place) or _allowed(details))
 
 
@@ -128,15 +131,8 @@ def _allowed(details: ErrorDetails) -> str:
         return details["msg"].lower()
     bounds = cast("Mapping[str, object]", details.get("ctx", {}))
     return template.format(
-        **{name: f"{bound:.15g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
+        **{name: f"{limit:.15g}" if isinstance(limit, float) else limit for name, limit in bounds.items()}
     )
-
-
-def _unknown(values: Values, place: YamlPath, form: TableForm[Root]) -> Fault:
-    table = _table_at(tuple(str(step) for step in place[:-1]), form)
-    where = f" in {dotted(place[:-1])}" if place[:-1] else ""
-    text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
-    return Fault(line=values.names[place], text=text)
 
 
 def _table_at(place: tuple[str, ...], form: TableForm[Root]) -> type[Table]:

@@ -7,7 +7,8 @@ the field's, unless the field gives another; names are unique in the tree. A fie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import reduce
 from types import NoneType
 from typing import Literal, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
@@ -31,14 +32,6 @@ class Range:
     characters: int | None = None
     check: Callable[[str], str] | None = None
 
-    def __str__(self) -> str:
-        if self.characters:
-            return f"{self.characters} characters or more" if self.characters > 1 else ""
-        low = f"above {self.above:,}" if self.above is not None else f"{self.least or 0:,}"
-        if self.most is not None:
-            return f"{low}{',' if self.above is not None else ''} to {self.most:,}"
-        return "" if self.check else low if self.above is not None else f"{low} or more"
-
 
 COUNT = Range(least=1)
 COUNT_OR_ZERO = Range(least=0)
@@ -53,63 +46,40 @@ SECRET = Range(characters=16)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting of a tree. `kind` is its type without None."""
+    """One setting of a tree. `path` leads to its field; `kind` is the field's type without None."""
 
     name: str
-    kind: object
+    path: tuple[str, ...] = ()
+    kind: object = None
     default: object
     doc: str
     range: Range | None
     secrecy: Secrecy | None
-
-    @property
-    def is_number(self) -> bool:
-        """True if the setting needs bounds."""
-        return self.kind is int or self.kind is float
 
 
 def setting(
     default: ValueT, doc: str, range: Range | None = None, *, name: str = "", secrecy: Secrecy | None = None
 ) -> ValueT:
     """Return a dataclass field that is a setting. Secrets are excluded from the repr."""
-    about = (name, doc, range, secrecy)
-    return field(default=default, metadata={_KEY: about}, repr=secrecy is None)
+    one = Setting(name=name, default=default, doc=doc, range=range, secrecy=secrecy)
+    return field(default=default, metadata={_KEY: one}, repr=secrecy is None)
 
 
-def settings_of(tree: type) -> Iterator[Setting]:
+def settings_of(tree: type, path: tuple[str, ...] = ()) -> Iterator[Setting]:
     """Yield every setting of a tree in order, including those of its branches."""
     hints = get_type_hints(tree)
     for one in fields(tree):
-        kind = hints[one.name]
+        kind, inner = hints[one.name], (*path, one.name)
         if is_dataclass(kind):
-            yield from settings_of(cast("type", kind))
-        elif _KEY in one.metadata:
-            name, doc, range, secrecy = one.metadata[_KEY]
-            yield Setting(
-                name=name or one.name,
-                kind=_without_none(kind),
-                default=one.default,
-                doc=doc,
-                range=range,
-                secrecy=secrecy,
-            )
-
-
-def _without_none(kind: object) -> object:
-    parts = [part for part in get_args(kind) if part is not NoneType]
-    return parts[0] if NoneType in get_args(kind) else kind
+            yield from settings_of(cast("type", kind), inner)
+        elif entry := cast("Setting | None", one.metadata.get(_KEY)):
+            kind = get_args(kind)[0] if NoneType in get_args(kind) else kind
+            yield replace(entry, name=entry.name or one.name, path=inner, kind=kind)
 
 
 def values_of(tree: object) -> dict[str, object]:
     """Return the value of each setting in a tree by name."""
-    values: dict[str, object] = {}
-    for one in fields(cast("type", tree)):
-        value: object = getattr(tree, one.name)
-        if is_dataclass(value):
-            values |= values_of(value)
-        elif _KEY in one.metadata:
-            values[one.metadata[_KEY][0] or one.name] = value
-    return values
+    return {one.name: reduce(getattr, one.path, tree) for one in settings_of(type(tree))}
 
 
 def make_tree(tree: type[TreeT], values: Mapping[str, object], **others: object) -> TreeT:
@@ -120,6 +90,6 @@ def make_tree(tree: type[TreeT], values: Mapping[str, object], **others: object)
         kind = hints[one.name]
         if is_dataclass(kind):
             arguments[one.name] = make_tree(cast("type[object]", kind), values)
-        elif _KEY in one.metadata and (name := one.metadata[_KEY][0] or one.name) in values:
+        elif _KEY in one.metadata and (name := one.metadata[_KEY].name or one.name) in values:
             arguments[one.name] = values[name]
     return tree(**arguments)

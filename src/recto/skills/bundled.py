@@ -17,8 +17,8 @@ DEEPEST = 8
 READ_BYTES = 1_048_576
 # As much of a path as is compared with others.
 LONGEST_PATH = 1_024
-SHOWN = 20
-MADE = "__pycache__"
+MAX_LISTED = 20
+BYTECODE_FOLDER = "__pycache__"
 
 
 def bundled_files(folder: Path, is_other: Callable[[tuple[str, ...]], bool]) -> tuple[BundledFile, ...]:
@@ -26,8 +26,10 @@ def bundled_files(folder: Path, is_other: Callable[[tuple[str, ...]], bool]) -> 
 
     `is_other` says of the names on the way to a file whether it is read as something else.
     """
-    found = islice((file for file in _walk(folder, folder, ()) if not is_other(_names(file))), MOST_FILES + 1)
-    return tuple(sorted(found, key=_path))
+    files = islice(
+        (file for file in _walk(folder, folder, ()) if not is_other(tuple(file.path.split("/")))), MOST_FILES + 1
+    )
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
 def _walk(root: Path, folder: Path, above: tuple[str, ...]) -> Iterator[BundledFile]:
@@ -49,27 +51,16 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, by name; nothing where it cannot be read."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entries, key=_name)
+            return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
-
-
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name
-
-
-def _names(file: BundledFile) -> tuple[str, ...]:
-    return tuple(file.path.split("/"))
-
-
-def _path(file: BundledFile) -> str:
-    return file.path
 
 
 def is_offered(names: tuple[str, ...]) -> bool:
     """Whether a file with these names on the way to it may be read at all: none is hidden, or could forge a line."""
     return len(names) <= DEEPEST and all(
-        name.isprintable() and not name.startswith(".") and name != MADE and "\\" not in name for name in names
+        name.isprintable() and not name.startswith(".") and name != BYTECODE_FOLDER and "\\" not in name
+        for name in names
     )
 
 
@@ -82,11 +73,11 @@ def read_bundled(skill: Skill, path: str) -> bytes:
     try:
         raw = read_within(skill.folder, file, READ_BYTES)
     except UnreadableFile as error:
-        is_listed = any(known.path == "/".join(names) for known in skill.files)
-        text = f"{_shown(path)} of skill {skill.name!r}: {error}" if is_listed else _unknown(skill, path)
+        is_listed = any(listed_file.path == "/".join(names) for listed_file in skill.files)
+        text = f"{_quote_path(path)} of skill {skill.name!r}: {error}" if is_listed else _unknown(skill, path)
         raise ToolError(text) from error
     if len(raw) > READ_BYTES:
-        text = f"{_shown(path)} of skill {skill.name!r} has more than {READ_BYTES} bytes, too many to read."
+        text = f"{_quote_path(path)} of skill {skill.name!r} has more than {READ_BYTES} bytes, too many to read."
         raise ToolError(f"{text} Go on without it.")
     return raw
 
@@ -95,23 +86,22 @@ def _unknown(skill: Skill, path: str) -> str:
     """What is said of a path that leads nowhere, or nowhere one may go: both sound the same."""
     paths = [file.path for file in skill.files]
     plain = path[:LONGEST_PATH].strip("/")
-    inside = [known for known in paths if known.startswith(f"{plain}/")] if plain else []
+    inside = [candidate for candidate in paths if candidate.startswith(f"{plain}/")] if plain else []
     near = inside or _same_name(plain, paths) or get_close_matches(plain, paths, n=5)
-    there_are = f"Did you mean: {_listed(near)}" if near else f"Its files: {_listed(paths)}"
-    return (
-        f"Skill {skill.name!r} has no file {_shown(path)}. {there_are}. Ask for one of them by its path as it stands."
-    )
+    there_are = f"Did you mean: {_format_paths(near)}" if near else f"Its files: {_format_paths(paths)}"
+    missing = f"Skill {skill.name!r} has no file {_quote_path(path)}."
+    return f"{missing} {there_are}. Ask for one of them by its path as it stands."
 
 
 def _same_name(path: str, paths: Iterable[str]) -> list[str]:
     last = path.rpartition("/")[2]
-    return [known for known in paths if known.rpartition("/")[2] == last]
+    return [candidate for candidate in paths if candidate.rpartition("/")[2] == last]
 
 
-def _listed(paths: list[str]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return (", ".join(paths[:SHOWN]) or "none but SKILL.md") + more
+def _format_paths(paths: list[str]) -> str:
+    more = f" and {len(paths) - MAX_LISTED} more" if len(paths) > MAX_LISTED else ""
+    return (", ".join(paths[:MAX_LISTED]) or "none but SKILL.md") + more
 
 
-def _shown(path: str) -> str:
-    return repr(path if len(path) <= SHOWN * 5 else f"{path[: SHOWN * 5]} ...")
+def _quote_path(path: str) -> str:
+    return repr(path if len(path) <= MAX_LISTED * 5 else f"{path[: MAX_LISTED * 5]} ...")

@@ -65,7 +65,7 @@ def index_cases(cases: Sequence[TaggedCase]) -> CaseIndex:
     by_tag: defaultdict[str, list[int]] = defaultdict(list)
     by_rule: defaultdict[str, list[int]] = defaultdict(list)
     for place, tagged in enumerate(cases):
-        for tag in dict.fromkeys([_spelled(tag) for tag in tagged.tags if tag.strip()]):
+        for tag in dict.fromkeys([_normalise(tag) for tag in tagged.tags if tag.strip()]):
             by_tag[tag].append(place)
         for rule in tagged.rule_ids:
             by_rule[rule].append(place)
@@ -84,14 +84,14 @@ def best_cases(
     A link alone finds nothing. Only cases that have one of the values are looked at.
     """
     matched: defaultdict[int, list[str]] = defaultdict(list)
-    for spelled, value in _distinct(values).items():
-        for place in index.by_tag.get(spelled, ()):
+    for key, value in _distinct(values).items():
+        for place in index.by_tag.get(key, ()):
             matched[place].append(value)
     rules = {
         place: tuple(rule for rule in dict.fromkeys(rule_ids) if place in index.by_rule.get(rule, ()))
         for place in matched
     }
-    scores = {place: len(found) + (LINKED if rules[place] else 0) for place, found in matched.items()}
+    scores = {place: len(tags) + (LINKED if rules[place] else 0) for place, tags in matched.items()}
     best = nsmallest(count, matched, key=lambda place: (-scores[place], place))
     return tuple(
         ScoredCase(
@@ -108,11 +108,11 @@ def _distinct(values: Iterable[str]) -> dict[str, str]:
     """The values by how they compare, each as it was first spelled."""
     distinct: dict[str, str] = {}
     for value in values:
-        distinct.setdefault(_spelled(value), value.strip())
+        distinct.setdefault(_normalise(value), value.strip())
     return distinct
 
 
-def _spelled(text: str) -> str:
+def _normalise(text: str) -> str:
     return text.strip().casefold()
 
 
@@ -137,22 +137,9 @@ class ReadCases(NamedTuple):
 
 def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
     """The cases of a skill's folder, in the order of their files. `language` has what there is in `cases`."""
-    found: dict[str, TaggedCase] = {}
+    cases: dict[str, TaggedCase] = {}
     warnings: list[FileProblem] = []
-    for name in _files(language):
-        case, problems = _read_case(folder, name, language, found)
-        found |= {case.case.id: case} if case else {}
-        warnings.extend(problems)
-    return ReadCases(index_cases(tuple(found.values())), tuple(warnings))
-
-
-def is_case(name: str) -> bool:
-    """Whether a file in `cases` is a case, or the variant of one."""
-    return name.endswith(ENDING) and not name.startswith(".")
-
-
-def _files(language: FileLanguage) -> list[str]:
-    """The files of cases. One that there is for this language only is a case there, and none elsewhere."""
+    # The files of cases. One that there is for this language only is a case there, and none elsewhere.
     names = sorted(filter(is_case, language.names))
     variants = [match for name in names if (match := VARIANT.fullmatch(name))]
     others = {
@@ -160,41 +147,46 @@ def _files(language: FileLanguage) -> list[str]:
         for match in variants
         if match["locale"] != language.locale or f"{match['stem']}{ENDING}" in language.names
     }
-    return [name for name in names if name not in others]
+    for name in [name for name in names if name not in others]:
+        case, problems = _read_case(folder, name, language, cases)
+        cases |= {case.case.id: case} if case else {}
+        warnings.extend(problems)
+    return ReadCases(index_cases(tuple(cases.values())), tuple(warnings))
+
+
+def is_case(name: str) -> bool:
+    """Whether a file in `cases` is a case, or the variant of one."""
+    return name.endswith(ENDING) and not name.startswith(".")
 
 
 def _read_case(
-    folder: Path, name: str, language: FileLanguage, taken: Collection[str]
+    folder: Path, name: str, language: FileLanguage, ids: Collection[str]
 ) -> tuple[TaggedCase | None, tuple[FileProblem, ...]]:
     """A case, or why it is left out."""
     file = folder / CASES / name
     try:
-        written = read_localized(folder, file, language, lenient=False)
+        document = read_localized(folder, file, language, lenient=False)
     except UnreadableFile as error:
         return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
-    table, faults = check(written.settings, FORM)
+    table, faults = check(document.settings, FORM)
     match = VARIANT.fullmatch(name)
-    case = _case(written, table, match["stem"] if match else file.stem)
-    faults = (*faults, *_further(written, case, taken))
-    if faults:
-        return None, written.problems([Fault(line=fault.line, text=f"{fault.text} {LEFT_OUT}") for fault in faults])
-    return case, () if case.tags else written.problems([Fault(line=written.end_line, text=NO_TAGS)])
-
-
-def _further(written: LocalizedFile, case: TaggedCase, taken: Collection[str]) -> Iterator[Fault]:
-    """What the settings alone do not tell. Of a file that could not be read all is told."""
-    if written.settings.faults:
-        return
-    if not written.body:
-        yield Fault(line=written.end_line, text=NO_CONTENT)
-    if case.case.id in taken:
-        yield value_fault(written.settings, ("id",), case.case.id, "another case has that id already")
-
-
-def _case(written: LocalizedFile, table: CaseTable, stem: str) -> TaggedCase:
-    id = table.id or stem
-    return TaggedCase(
-        case=Case(id=id, name=table.name or id, content=written.body),
+    id = table.id or (match["stem"] if match else file.stem)
+    case = TaggedCase(
+        case=Case(id=id, name=table.name or id, content=document.body),
         tags=tuple(dict.fromkeys(table.tags)),
         rule_ids=tuple(dict.fromkeys(table.rule_ids)),
     )
+    faults = (*faults, *_further(document, case, ids))
+    if faults:
+        return None, document.problems([Fault(line=fault.line, text=f"{fault.text} {LEFT_OUT}") for fault in faults])
+    return case, () if case.tags else document.problems([Fault(line=document.end_line, text=NO_TAGS)])
+
+
+def _further(document: LocalizedFile, case: TaggedCase, ids: Collection[str]) -> Iterator[Fault]:
+    """What the settings alone do not tell. Of a file that could not be read all is told."""
+    if document.settings.faults:
+        return
+    if not document.body:
+        yield Fault(line=document.end_line, text=NO_CONTENT)
+    if case.case.id in ids:
+        yield value_fault(document.settings, ("id",), case.case.id, "another case has that id already")

@@ -50,7 +50,7 @@ MENTIONED = {
     "zh": "- 用户提到“{trigger}” → skill={name}{scenario}",
     "en": "- The user speaks of “{trigger}” -> skill={name}{scenario}",
 }
-WANTED = {
+INSTRUCTIONS = {
     "zh": "- 用户要的是 {name} 所做的事 → skill={name}{scenario}",
     "en": "- The user wants what {name} does -> skill={name}{scenario}",
 }
@@ -71,7 +71,7 @@ SCENARIO = {
     "zh": "该技能列出的场景之一；拿不准就省略。",
     "en": "One of the scenarios the skill lists; leave it out when in doubt.",
 }
-SHORTENED = "{skills} skills: {lost}, to keep {tokens} tokens"
+SHORTENING = "{skills} skills: {lost}, to keep {tokens} tokens"
 OVER = "{skills} skills: {lost}, and that is {size} tokens, over the {tokens} allowed"
 MARK = "…"
 # Of the words in an example.
@@ -111,34 +111,46 @@ def use_skill_offer(
     scenarios = list(dict.fromkeys(one.name for skill in skills for one in skill.scenarios))
 
     def offer(detail: _Detail) -> ToolOffer:
-        description = _description(skills, detail, wording, with_core=with_core)
-        parameters = _parameters(names, scenarios if detail.scenarios else (), wording)
+        lines = (
+            [
+                f"- {skill.name}: {_cut(one_line(skill.description), detail.characters)}"
+                + "".join(_more(skill, detail, wording))
+                for skill in skills
+            ]
+            if detail.characters != 0
+            else []
+        )
+        directory = "\n".join((DIRECTORY[wording], *lines)) if lines else NAMES_ONLY[wording]
+        leaving = LEAVING[wording] if with_core else ""
+        description = ABOUT[wording].format(example=_example(skills, wording), leaving=leaving, directory=directory)
+        # The directory says which scenario belongs to which skill.
+        choices = {"enum": scenarios} if scenarios and detail.scenarios else {}
+        properties = {
+            "skill": {"type": "string", "enum": list(names)},
+            "scenario": {"type": "string", **choices, "description": SCENARIO[wording]},
+        }
+        schema = {"type": "object", "properties": properties, "required": ["skill"], "additionalProperties": False}
+        parameters = dump(schema).decode()
         return ToolOffer(name=USE_SKILL, description=description, parameters=parameters)
 
     def size(detail: _Detail) -> int:
-        return _size(offer(detail), counter)
+        # Count the offer as a page does, in the format that adds more text to it.
+        tool = offer(detail)
+        return counter.count((encode_tool(tool.name, tool.description, tool.parameters).decode(),))[0]
 
     before = size(WHOLE)
     if before <= tokens:
         return offer(WHOLE)
     detail = _fitting(skills, tokens, size)
-    return replace(offer(detail), note=_note(skills, detail, tokens, size), tokens_before=before)
-
-
-def _parameters(names: Sequence[str], scenarios: Sequence[str], wording: Locale) -> str:
-    """What `use_skill` takes. Which scenario belongs to which skill, the directory tells."""
-    known = {"enum": list(scenarios)} if scenarios else {}
-    properties = {
-        "skill": {"type": "string", "enum": list(names)},
-        "scenario": {"type": "string", **known, "description": SCENARIO[wording]},
-    }
-    schema = {"type": "object", "properties": properties, "required": ["skill"], "additionalProperties": False}
-    return dump(schema).decode()
-
-
-def _size(offer: ToolOffer, counter: TokenCounter) -> int:
-    """The tokens of an offer as a page counts it, in the format that frames it with more words."""
-    return counter.count((encode_tool(offer.name, offer.description, offer.parameters).decode(),))[0]
+    # For people: what was left out of the directory
+    tokens_now = size(detail)
+    losses = "only their names are told" if detail.characters == 0 else ", ".join(_list_losses(skills, detail))
+    template = OVER if tokens_now > tokens else SHORTENING
+    return replace(
+        offer(detail),
+        note=template.format(skills=len(skills), lost=losses, tokens=tokens, size=tokens_now),
+        tokens_before=before,
+    )
 
 
 def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int]) -> _Detail:
@@ -166,25 +178,13 @@ def _longest(whole: int, fits: Callable[[int], bool]) -> int:
     return most
 
 
-def _description(skills: Sequence[Skill], detail: _Detail, wording: Locale, *, with_core: bool) -> str:
-    lines = [_line(skill, detail, wording) for skill in skills] if detail.characters != 0 else []
-    directory = "\n".join((DIRECTORY[wording], *lines)) if lines else NAMES_ONLY[wording]
-    leaving = LEAVING[wording] if with_core else ""
-    return ABOUT[wording].format(example=_example(skills, wording), leaving=leaving, directory=directory)
-
-
 def _example(skills: Sequence[Skill], wording: Locale) -> str:
     skill = next((skill for skill in skills if skill.triggers), skills[0])
     scenario = f", scenario={skill.default_scenario}" if skill.default_scenario else ""
     if not skill.triggers:
-        return WANTED[wording].format(name=skill.name, scenario=scenario)
+        return INSTRUCTIONS[wording].format(name=skill.name, scenario=scenario)
     trigger = _cut(one_line(skill.triggers[0]), LONGEST_TRIGGER)
     return MENTIONED[wording].format(trigger=trigger, name=skill.name, scenario=scenario)
-
-
-def _line(skill: Skill, detail: _Detail, wording: Locale) -> str:
-    description = _cut(one_line(skill.description), detail.characters)
-    return f"- {skill.name}: {description}" + "".join(_more(skill, detail, wording))
 
 
 def _more(skill: Skill, detail: _Detail, wording: Locale) -> Iterator[str]:
@@ -204,15 +204,7 @@ def _cut(text: str, characters: int | None) -> str:
     return text if characters is None or len(text) <= characters else text[: characters - 1] + MARK
 
 
-def _note(skills: Sequence[Skill], detail: _Detail, tokens: int, size: Callable[[_Detail], int]) -> str:
-    """For people: what was left out of the directory."""
-    found = size(detail)
-    lost = "only their names are told" if detail.characters == 0 else ", ".join(_lost(skills, detail))
-    template = OVER if found > tokens else SHORTENED
-    return template.format(skills=len(skills), lost=lost, tokens=tokens, size=found)
-
-
-def _lost(skills: Sequence[Skill], detail: _Detail) -> Iterator[str]:
+def _list_losses(skills: Sequence[Skill], detail: _Detail) -> Iterator[str]:
     left_out = [
         *(["triggers"] if not detail.triggers and any(skill.triggers for skill in skills) else []),
         *(["scenarios"] if not detail.scenarios and any(skill.scenarios for skill in skills) else []),

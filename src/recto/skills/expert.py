@@ -11,7 +11,7 @@ from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases
-from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, KnownData, render_value, shown, without, words_in
+from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, KnownData, clean_value, render_value, without, words_in
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 
@@ -126,38 +126,38 @@ class Expert:
     cases: tuple[ScoredCase, ...]
 
 
-def expert(skill: Skill, known: KnownData, options: ExpertInput) -> Expert:
+def expert(skill: Skill, data: KnownData, options: ExpertInput) -> Expert:
     """The expert for what is known of the user. Without a scenario it is the skill's default one.
 
     What the skill has made of a birth that is not known any more is nothing that it knows.
     """
-    scenario = skill.scenario(known.scenario)
-    known = replace(known, skill_data={}) if missing_for(skill, known) else known
-    known = replace(known, scenario=scenario.name) if scenario else known
+    scenario = skill.scenario(data.scenario)
+    data = replace(data, skill_data={}) if missing_for(skill, data) else data
+    data = replace(data, scenario=scenario.name) if scenario else data
     rule_ids = (scenario.name, *scenario.rule_ids) if scenario else ()
-    cases = best_cases(skill.cases, features(known), rule_ids, options.max_cases)
+    cases = best_cases(skill.cases, features(data), rule_ids, options.max_cases)
     sop = skill.sop or default_sop(skill, options.locale)
     prompt = Prompt(
         title=skill.heading,
         identity=skill.identity,
         tone=options.tone,
-        sop=_sop_section(skill, sop, known, options.locale) if sop else "",
+        sop=_sop_section(skill, sop, data, options.locale) if sop else "",
         cases=tuple(scored.case for scored in cases),
-        data=tuple(_data(skill, known, options)),
+        data=tuple(_data(skill, data, options)),
         rules="\n\n".join(filter(None, _rules(skill, sop, options))),
     )
-    return Expert(prompt=prompt, step=next_sop_step(sop, known) if sop else None, cases=cases)
+    return Expert(prompt=prompt, step=next_sop_step(sop, data) if sop else None, cases=cases)
 
 
-def missing_for(skill: Skill, known: KnownData) -> tuple[str, ...]:
+def missing_for(skill: Skill, data: KnownData) -> tuple[str, ...]:
     """The paths this skill cannot do without, and nothing is known at (S3)."""
-    return (BIRTH_INFO,) if skill.requires_birth_info and known.at(BIRTH_INFO) is None else ()
+    return (BIRTH_INFO,) if skill.requires_birth_info and data.at(BIRTH_INFO) is None else ()
 
 
-def features(known: KnownData) -> tuple[str, ...]:
+def features(user_data: KnownData) -> tuple[str, ...]:
     """What is known of the user as single values, each once: those that may be tags of cases (S8)."""
-    own = [shown(without(data, MADE_OF)) for data in known.skill_data.values()]
-    words = words_in([shown(known.profile), *own])
+    own = [clean_value(without(data, MADE_OF)) for data in user_data.skill_data.values()]
+    words = words_in([clean_value(user_data.profile), *own])
     return tuple(dict.fromkeys(word for word in words if len(word) <= LONGEST_FEATURE))
 
 
@@ -178,10 +178,10 @@ def default_sop(skill: Skill, locale: str) -> Sop | None:
     return Sop(steps=(*steps, READY[wording])) if steps else None
 
 
-def _sop_section(skill: Skill, sop: Sop, known: KnownData, locale: str) -> str:
+def _sop_section(skill: Skill, sop: Sop, data: KnownData, locale: str) -> str:
     wording = language(locale)
-    text = sop_text(sop, known, locale)
-    scenario = skill.scenario(known.scenario)
+    text = sop_text(sop, data, locale)
+    scenario = skill.scenario(data.scenario)
     if scenario is None:
         return text
     description = one_line(scenario.description)
@@ -189,12 +189,12 @@ def _sop_section(skill: Skill, sop: Sop, known: KnownData, locale: str) -> str:
     return f"{SCENARIO[wording].format(name=scenario.name, described=described)}\n\n{text}".rstrip()
 
 
-def _data(skill: Skill, known: KnownData, options: ExpertInput) -> Iterator[Datum]:
+def _data(skill: Skill, data: KnownData, options: ExpertInput) -> Iterator[Datum]:
     """What is known of the declared fields, in their order, then what the skill has kept itself."""
     own = (f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()
     for path in (*skill.fields, *own):
         is_within_another = any(path.startswith(f"{other}.") for other in skill.fields)
-        value = without(known.at(path), MADE_OF, FEATURES) if path in own else known.at(path)
+        value = without(data.at(path), MADE_OF, FEATURES) if path in own else data.at(path)
         text = "" if is_within_another or HINTS in path.split(".") else render_value(value)
         if text:
             yield Datum(title=_data_title(skill, path, options), text=text)
@@ -220,9 +220,9 @@ def _rules(skill: Skill, sop: Sop | None, options: ExpertInput) -> Iterator[str]
     yield _files(skill.files, options.files_listed, wording)
 
 
-def _files(files: tuple[BundledFile, ...], listed: int, wording: Locale) -> str:
+def _files(files: tuple[BundledFile, ...], count: int, wording: Locale) -> str:
     if not files:
         return ""
-    lines = [f"- {one_line(file.path)}" for file in files[:listed]]
-    more = [MORE_FILES[wording].format(count=len(files) - listed)] if len(files) > listed else []
+    lines = [f"- {one_line(file.path)}" for file in files[:count]]
+    more = [MORE_FILES[wording].format(count=len(files) - count)] if len(files) > count else []
     return "\n".join((FILES[wording], *lines, *more))

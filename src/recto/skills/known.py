@@ -80,16 +80,16 @@ def words_in(value: Json) -> Iterator[str]:
                 yield from words_in(inner)
 
 
-def shown(value: Json, deepest: int = DEEPEST) -> Json:
+def clean_value(value: Json, deepest: int = DEEPEST) -> Json:
     """A value as a model may see it: texts of one line each, without `ui_hints` and what is empty. None: nothing."""
     match value:
         case str():
             return one_line(value) or None
         case Mapping() if deepest:
-            pairs = {one_line(key): shown(inner, deepest - 1) for key, inner in value.items()}
+            pairs = {one_line(key): clean_value(inner, deepest - 1) for key, inner in value.items()}
             return {key: inner for key, inner in pairs.items() if key != HINTS and inner is not None} or None
         case Sequence() if deepest:
-            return [inner for one in value if (inner := shown(one, deepest - 1)) is not None] or None
+            return [inner for one in value if (inner := clean_value(one, deepest - 1)) is not None] or None
         case Mapping() | Sequence():
             return None
         case _:
@@ -98,7 +98,7 @@ def shown(value: Json, deepest: int = DEEPEST) -> Json:
 
 def render_value(value: Json) -> str:
     """A value in lines, tables as `- key: value`. Each begins with a dash: nothing in a value can pose as a heading."""
-    return neutralise("\n".join(_lines(shown(value), "")))
+    return neutralise("\n".join(_lines(clean_value(value), "")))
 
 
 def _lines(value: Json, indent: str) -> Iterator[str]:
@@ -143,8 +143,8 @@ def _line(value: Json) -> str | None:
                 isinstance(one, Mapping) or (isinstance(one, Sequence) and not isinstance(one, str)) for one in value
             ):
                 return None
-            joined = ", ".join(map(_plain, value))
-            return joined if len(joined) <= LINE else None
+            text = ", ".join(map(_plain, value))
+            return text if len(text) <= LINE else None
         case _:
             return _plain(value)
 

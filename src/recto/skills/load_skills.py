@@ -49,7 +49,11 @@ class _Read:
 def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
     """The skills of a folder, in a language. A folder that is not there has none; nothing is ever raised."""
     try:
-        found = [folder / name for name in _names(folder) if _is_folder(folder / name)]
+        folders = [
+            folder / name
+            for name in sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+            if _is_folder(folder / name)
+        ]
     except FileNotFoundError:
         return LoadedSkills()
     except OSError as error:
@@ -57,20 +61,18 @@ def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
     skills: dict[str, Skill] = {}
     broken: dict[str, tuple[FileProblem, ...]] = {}
     warnings: list[FileProblem] = []
-    for path in found:
+    for path in folders:
         read = _load_skill(path, locale)
         if read.skill is None:
             broken[path.name] = read.problems
         elif read.skill.name in skills:
-            broken[path.name] = (_taken(path, read.skill.name, skills[read.skill.name].folder),)
+            other = skills[read.skill.name].folder.name
+            text = f"another skill is named {read.skill.name} already, in {other}. Rename one of them."
+            broken[path.name] = (FileProblem(file=path / FILE, line=None, text=text),)
         else:
             skills[read.skill.name] = read.skill
             warnings.extend(read.warnings)
     return LoadedSkills(skills=skills, broken=broken, warnings=tuple(warnings))
-
-
-def _names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
 
 
 def _is_folder(path: Path) -> bool:
@@ -86,11 +88,6 @@ def _no_folder(folder: Path, error: OSError) -> LoadedSkills:
     return LoadedSkills(broken={folder.name: (FileProblem(file=folder, line=None, text=text),)})
 
 
-def _taken(folder: Path, name: str, other: Path) -> FileProblem:
-    text = f"another skill is named {name} already, in {other.name}. Rename one of them."
-    return FileProblem(file=folder / FILE, line=None, text=text)
-
-
 def _load_skill(folder: Path, locale: str) -> _Read:
     try:
         names = [path.name for path in folder.iterdir()]
@@ -100,15 +97,15 @@ def _load_skill(folder: Path, locale: str) -> _Read:
     if FILE not in names:
         return _Read(problems=(FileProblem(file=folder, line=None, text=NO_FILE),))
     try:
-        written = read_localized(folder, folder / FILE, FileLanguage(locale=locale, names=names), lenient=True)
+        document = read_localized(folder, folder / FILE, FileLanguage(locale=locale, names=names), lenient=True)
     except UnreadableFile as error:
         return _Read(problems=(FileProblem(file=folder / FILE, line=None, text=str(error)),))
-    return _whole(folder, names, locale, written)
+    return _complete(folder, names, locale, document)
 
 
-def _whole(folder: Path, names: list[str], locale: str, written: LocalizedFile) -> _Read:
+def _complete(folder: Path, names: list[str], locale: str, document: LocalizedFile) -> _Read:
     """A skill with its procedure, cases and files."""
-    read = skill_of(written, folder)
+    read = skill_of(document, folder)
     sop, sop_problems, sop_warnings = _load_sop(folder, names, locale, read.needs)
     problems = (*read.problems, *sop_problems)
     if problems:
@@ -131,12 +128,12 @@ def _load_sop(
     name = FileLanguage(locale=locale, names=names).variant_of(SOP_FILE) or SOP_FILE
     if name not in names:
         return None, (), ()
-    written = LocalizedFile(file=folder / name)
+    document = LocalizedFile(file=folder / name)
     try:
-        sop, faults, warnings = read_sop(read_within(folder, written.file, LONGEST), needs)
+        sop, faults, warnings = read_sop(read_within(folder, document.file, LONGEST), needs)
     except UnreadableFile as error:
-        return None, (FileProblem(file=written.file, line=None, text=str(error)),), ()
-    return sop, written.problems(faults), written.problems(warnings)
+        return None, (FileProblem(file=document.file, line=None, text=str(error)),), ()
+    return sop, document.problems(faults), document.problems(warnings)
 
 
 def _case_names(folder: Path) -> list[str]:

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recto.config.frontmatter import LONGEST, LONGEST_SETTINGS, plain_text, read_document
+from recto.config.frontmatter import LONGEST, read_document
 from recto.config.problem import Fault, FileProblem
 from recto.config.yaml_values import Values, YamlPath
-from recto.skills.lenient_yaml import read_lenient
 from recto.skills.safe_path import UnreadableFile, read_within
 
 VARIANT = re.compile(r"(?P<stem>.+)\.(?P<locale>[a-z]{2}(-[A-Za-z]{2,4})?)(?P<ending>\.[a-z]+)")
@@ -37,27 +36,22 @@ class FileLanguage:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalizedFile:
-    """A file with settings and a body, or that and its variant in one. `warnings` are about how it had to be read."""
+    """A file with settings and a body, merged with its variant if it has one."""
 
     file: Path
     variant: Path | None = None
     settings: Values = Values()
     body: str = ""
     end_line: int = 1
-    warnings: tuple[Fault, ...] = ()
 
     def problems(self, faults: Iterable[Fault]) -> tuple[FileProblem, ...]:
         """The faults as problems of the file they are in, in the order of their lines."""
-        return tuple([self._problem(fault) for fault in sorted(faults, key=_line)])
+        return tuple([self._problem(fault) for fault in sorted(faults, key=lambda fault: fault.line)])
 
     def _problem(self, fault: Fault) -> FileProblem:
         if self.variant is not None and fault.line > VARIANT_LINES:
             return FileProblem(file=self.variant, line=fault.line - VARIANT_LINES, text=fault.text)
         return FileProblem(file=self.file, line=fault.line, text=fault.text)
-
-
-def _line(fault: Fault) -> int:
-    return fault.line
 
 
 def read_localized(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
@@ -73,21 +67,8 @@ def read_localized(folder: Path, file: Path, language: FileLanguage, *, lenient:
 
 
 def _read(folder: Path, file: Path, *, lenient: bool) -> LocalizedFile:
-    raw = read_within(folder, file, LONGEST)
-    document = read_document(raw)
-    read = LocalizedFile(file=file, settings=document.settings, body=document.body, end_line=document.end_line)
-    # Faults of a file whose settings have no end line are about the file.
-    if not lenient or not document.settings.faults or document.end_line == 1:
-        return read
-    settings = _settings(raw, document.end_line)
-    if len(settings) > LONGEST_SETTINGS:
-        return read
-    values, warnings = read_lenient(settings, first_line=2)
-    return replace(read, settings=values, warnings=warnings or document.settings.faults)
-
-
-def _settings(raw: bytes, end_line: int) -> str:
-    return "\n".join(plain_text(raw).split("\n")[1 : end_line - 1])
+    document = read_document(read_within(folder, file, LONGEST), strict=not lenient)
+    return LocalizedFile(file=file, settings=document.settings, body=document.body, end_line=document.end_line)
 
 
 def _over(base: LocalizedFile, variant: LocalizedFile) -> LocalizedFile:
@@ -96,18 +77,18 @@ def _over(base: LocalizedFile, variant: LocalizedFile) -> LocalizedFile:
         values={**below.values, **above.values},
         lines=_lines(below.lines, above.lines, above.values),
         names=_lines(below.names, above.names, above.values),
-        faults=(*below.faults, *_moved(above.faults)),
+        faults=(*below.faults, *_shift_lines(above.faults)),
+        warnings=(*below.warnings, *_shift_lines(above.warnings)),
         unread=(*below.unread, *above.unread),
     )
     body, end_line = (variant.body, variant.end_line + VARIANT_LINES) if variant.body else (base.body, base.end_line)
-    warnings = (*base.warnings, *_moved(variant.warnings))
-    return replace(base, variant=variant.file, settings=settings, body=body, end_line=end_line, warnings=warnings)
+    return replace(base, variant=variant.file, settings=settings, body=body, end_line=end_line)
 
 
-def _lines(below: Mapping[YamlPath, int], above: Mapping[YamlPath, int], taken: Collection[str]) -> dict[YamlPath, int]:
-    kept = {place: line for place, line in below.items() if place[0] not in taken}
-    return {**kept, **{place: line + VARIANT_LINES for place, line in above.items()}}
+def _lines(below: Mapping[YamlPath, int], above: Mapping[YamlPath, int], names: Collection[str]) -> dict[YamlPath, int]:
+    base_lines = {place: line for place, line in below.items() if place[0] not in names}
+    return {**base_lines, **{place: line + VARIANT_LINES for place, line in above.items()}}
 
 
-def _moved(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+def _shift_lines(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple([replace(fault, line=fault.line + VARIANT_LINES) for fault in faults])

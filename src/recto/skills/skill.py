@@ -67,5 +67,5 @@ class Skill:
 
     def scenario(self, name: str | None) -> Scenario | None:
         """The scenario of that name; without one, or where it has none of that name, the default (S3)."""
-        known = {one.name: one for one in self.scenarios}
-        return known.get(name or "") or known.get(self.default_scenario or "")
+        scenarios = {one.name: one for one in self.scenarios}
+        return scenarios.get(name or "") or scenarios.get(self.default_scenario or "")

@@ -27,8 +27,8 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_RULE = "a skill's name has 1 to 64 letters, digits, - or _, all ASCII"
 LONGEST_DESCRIPTION, LONGEST_TITLE = 1_024, 60
 # What Agent Skills has a name for, and `title`; what else there is, is kept among the metadata too.
-KEPT = ("compatibility", "version")
-PUBLIC = ("name", "title", "description", "license", "metadata", "allowed-tools", *KEPT)
+COPIED = ("compatibility", "version")
+PUBLIC = ("name", "title", "description", "license", "metadata", "allowed-tools", *COPIED)
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[^\s.]{1,64}){0,15}")
 HEADING = re.compile(r"#[ \t]+(?P<words>\S.*?)([ \t]+#+)?[ \t]*")
@@ -118,75 +118,67 @@ class ReadSkill:
     warnings: tuple[FileProblem, ...] = ()
 
 
-def skill_of(written: LocalizedFile, folder: Path) -> ReadSkill:
+def skill_of(document: LocalizedFile, folder: Path) -> ReadSkill:
     """The skill of a file, with all that is wrong with it. Its procedure, cases and files come from elsewhere."""
-    found = written.settings
-    name = _name(found, folder.name)
-    table, needs, faults = _check_own(found, name)
-    description = _text(found.values.get("description"))
-    problems = [*found.faults, *_refused(found, name, description), *faults]
-    warnings = [*written.warnings, *_warnings(written, folder.name, name, description or "")]
+    settings = document.settings
+    name = _name(settings, folder.name)
+    table, needs, faults = _check_own(settings, name)
+    description = _text(settings.values.get("description"))
+    problems = [*settings.faults, *_check_required(settings, name, description), *faults]
+    warnings = [*settings.warnings, *_warnings(document, folder.name, name, description or "")]
     return ReadSkill(
-        skill=_skill(written, table, needs, folder),
+        skill=_skill(document, table, needs, folder),
         needs=needs,
         # How a broken file had to be read tells why it has not what it should have.
-        problems=written.problems([*problems, *written.warnings]) if problems else (),
-        warnings=written.problems(warnings),
+        problems=document.problems([*problems, *settings.warnings]) if problems else (),
+        warnings=document.problems(warnings),
     )
 
 
-def _check_own(found: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fault, ...]]:
+def _check_own(settings: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fault, ...]]:
     """Our settings among those found, what of the user they declare, and every fault in them."""
-    ours = _part_of(found, OWN)
+    # The values of some settings alone
+    ours = Values(
+        values={name: value for name, value in settings.values.items() if name in OWN},
+        lines={place: line for place, line in settings.lines.items() if place[0] in OWN},
+        names={place: line for place, line in settings.names.items() if place[0] in OWN},
+        unread=tuple([place for place in settings.unread if place[0] in OWN]),
+    )
     scenarios = ours.values.get("scenarios")
-    named = scenarios if isinstance(scenarios, dict) else {}
+    scenario_table = scenarios if isinstance(scenarios, dict) else {}
     form = TableForm(
         root=OwnTable,
-        tables={("scenarios", str(name)): ScenarioTable for name in named},
+        tables={("scenarios", str(name)): ScenarioTable for name in scenario_table},
         mixed={("scenarios",): NAMES_OR_TABLE},
     )
     table, faults = check(ours, form)
-    needs = _needs(table, skill)
+    own = f"{SKILL_DATA}.{skill}"
+    paths = [path for path in table.profile_fields if not _is_at(path, SKILL_DATA)]
+    is_asked = table.requires_birth_info and BIRTH_INFO not in paths
+    fields = dict.fromkeys([BIRTH_INFO, *paths] if is_asked else paths)
+    has_data = table.requires_compute or any(_is_at(path, own) for path in table.profile_fields)
+    needs = Needs(skill=skill, fields=tuple(fields), has_data=has_data)
     return table, needs, (*faults, *_own_faults(table, ours, skill))
 
 
-def _part_of(found: Values, names: Collection[str]) -> Values:
-    """The values of some settings alone."""
-    return Values(
-        values={name: value for name, value in found.values.items() if name in names},
-        lines={place: line for place, line in found.lines.items() if place[0] in names},
-        names={place: line for place, line in found.names.items() if place[0] in names},
-        unread=tuple([place for place in found.unread if place[0] in names]),
-    )
-
-
-def _needs(table: OwnTable, skill: str) -> Needs:
-    own = f"{SKILL_DATA}.{skill}"
-    declared = [path for path in table.profile_fields if not _is_at(path, SKILL_DATA)]
-    is_asked = table.requires_birth_info and BIRTH_INFO not in declared
-    fields = dict.fromkeys([BIRTH_INFO, *declared] if is_asked else declared)
-    has_data = table.requires_compute or any(_is_at(path, own) for path in table.profile_fields)
-    return Needs(skill=skill, fields=tuple(fields), has_data=has_data)
-
-
-def _own_faults(table: OwnTable, found: Values, skill: str) -> Iterator[Fault]:
+def _own_faults(table: OwnTable, settings: Values, skill: str) -> Iterator[Fault]:
     """What the type of a single value does not tell."""
     own = f"{SKILL_DATA}.{skill}"
     for number, path in enumerate(table.profile_fields):
         if _is_at(path, SKILL_DATA) and not _is_at(path, own):
-            yield value_fault(found, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
-    wanted = table.default_scenario
+            yield value_fault(settings, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
+    scenario = table.default_scenario
     # Scenarios that have a fault are not known, so nobody can say that this is none of them.
-    is_known = "scenarios" not in found.values or "scenarios" in table.model_fields_set
-    if wanted is not None and is_known and wanted not in table.scenarios:
-        known = ", ".join(table.scenarios) or "none"
-        yield value_fault(found, ("default_scenario",), wanted, f"it is one of the scenarios. Known: {known}")
+    is_known = "scenarios" not in settings.values or "scenarios" in table.model_fields_set
+    if scenario is not None and is_known and scenario not in table.scenarios:
+        names = ", ".join(table.scenarios) or "none"
+        yield value_fault(settings, ("default_scenario",), scenario, f"it is one of the scenarios. Known: {names}")
 
 
-def _name(found: Values, folder_name: str) -> str:
+def _name(settings: Values, folder_name: str) -> str:
     """The name that is declared, if it can be one; else that of the folder."""
-    declared = _text(found.values.get("name"))
-    return declared if declared and NAME.fullmatch(declared) else folder_name
+    name = _text(settings.values.get("name"))
+    return name if name and NAME.fullmatch(name) else folder_name
 
 
 def _text(value: Json) -> str | None:
@@ -200,11 +192,15 @@ def _text(value: Json) -> str | None:
             return None
 
 
-def _skill(written: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
-    values = written.settings.values
-    heading, identity = _persona(written.body)
+def _skill(document: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
+    values = document.settings.values
+    heading, identity = _persona(document.body)
     scenarios = _scenarios_of(table.scenarios)
     tools = (*_tool_names(values.get("allowed-tools")), table.compute_tool, table.collect_tool)
+    metadata = values.get("metadata")
+    nested: Mapping[str, Json] = metadata if isinstance(metadata, dict) else {"metadata": metadata} if metadata else {}
+    settings_names = {*OWN, *PUBLIC} - {*COPIED}
+    others = {name: value for name, value in values.items() if name not in settings_names and value is not None}
     return Skill(
         name=needs.skill,
         description=_text(values.get("description")) or "",
@@ -224,7 +220,7 @@ def _skill(written: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) 
         scenarios=scenarios,
         default_scenario=table.default_scenario or (scenarios[0].name if scenarios else None),
         tools=tuple(dict.fromkeys(filter(None, tools))),
-        metadata=_metadata(values),
+        metadata={**nested, **others},
     )
 
 
@@ -259,86 +255,71 @@ def _tool_names(value: Json) -> tuple[str, ...]:
     """The names in `Read, Bash(git add:*) Write`, or in a list of such, without what stands in parentheses."""
     match value:
         case str():
-            return tuple(_outside_parentheses(value).replace(",", " ").split())
+            depth = 0
+            characters: list[str] = []
+            for character in value:
+                depth += character == "("
+                characters.append(" " if depth else character)
+                depth -= character == ")" and depth > 0
+            return tuple("".join(characters).replace(",", " ").split())
         case list():
             return tuple([name for item in value if isinstance(item, str) for name in _tool_names(item)])
         case _:
             return ()
 
 
-def _outside_parentheses(text: str) -> str:
-    depth = 0
-    kept: list[str] = []
-    for character in text:
-        depth += character == "("
-        kept.append(" " if depth else character)
-        depth -= character == ")" and depth > 0
-    return "".join(kept)
-
-
-def _metadata(values: Mapping[str, Json]) -> dict[str, Json]:
-    """What the table of that name says, and every setting that is nobody's."""
-    given = values.get("metadata")
-    nested: Mapping[str, Json] = given if isinstance(given, dict) else {"metadata": given} if given else {}
-    known = {*OWN, *PUBLIC} - {*KEPT}
-    others = {name: value for name, value in values.items() if name not in known and value is not None}
-    return {**nested, **others}
-
-
-def _refused(found: Values, name: str, description: str | None) -> Iterator[Fault]:
+def _check_required(settings: Values, name: str, description: str | None) -> Iterator[Fault]:
     if name.lower() == CORE:
-        yield Fault(line=line_of(found, ("name",)), text=IS_CORE)
+        yield Fault(line=line_of(settings, ("name",)), text=IS_CORE)
     elif not NAME.fullmatch(name):
         text = f"the folder's name {short(name)!r} is none for a skill: {NAME_RULE}. Add `name: ...`."
-        yield Fault(line=line_of(found, ("name",)), text=text)
-    value = found.values.get("description")
+        yield Fault(line=line_of(settings, ("name",)), text=text)
+    value = settings.values.get("description")
     if isinstance(value, dict | list):
-        yield value_fault(found, ("description",), value, "it is text; put it in quotes")
+        yield value_fault(settings, ("description",), value, "it is text; put it in quotes")
     # A file that could not be read has no settings at all, and that is told already.
-    elif not description and not found.faults:
-        yield Fault(line=line_of(found, ("description",)), text=NO_DESCRIPTION)
+    elif not description and not settings.faults:
+        yield Fault(line=line_of(settings, ("description",)), text=NO_DESCRIPTION)
 
 
-def _warnings(written: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
+def _warnings(document: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
     """What is not as Agent Skills has it, or hardly meant."""
-    found = written.settings
-    if "name" in found.values:
-        yield from _name_warnings(found, folder_name, name)
-    if "title" in found.values and not _title(found.values["title"]):
+    settings = document.settings
+    if "name" in settings.values:
+        yield from _name_warnings(settings, folder_name, name)
+    if "title" in settings.values and not _title(settings.values["title"]):
         allowed = f"it is one line of up to {LONGEST_TITLE} characters, so the name stands: {name}"
-        yield value_fault(found, ("title",), found.values["title"], allowed)
+        yield value_fault(settings, ("title",), settings.values["title"], allowed)
     if len(description) > LONGEST_DESCRIPTION:
         text = f"description has {len(description)} characters; Agent Skills allows {LONGEST_DESCRIPTION}. Shorten it."
-        yield Fault(line=line_of(found, ("description",)), text=text)
-    tools = found.values.get("allowed-tools")
-    if not isinstance(tools, str | None) and not _are_texts(tools):
+        yield Fault(line=line_of(settings, ("description",)), text=text)
+    tools = settings.values.get("allowed-tools")
+    if not isinstance(tools, str | None) and not (
+        isinstance(tools, list) and all(isinstance(item, str) for item in tools)
+    ):
         yield value_fault(
-            found, ("allowed-tools",), tools, "it is names of tools, as text or as a list. What is not is left out"
+            settings, ("allowed-tools",), tools, "it is names of tools, as text or as a list. What is not is left out"
         )
-    if not isinstance(found.values.get("metadata"), dict | None):
-        yield value_fault(found, ("metadata",), found.values["metadata"], "it is a table of names and values")
-    yield from _near_names(found, {*OWN, *PUBLIC})
-    if not written.body:
-        yield Fault(line=written.end_line, text=NO_BODY)
+    if not isinstance(settings.values.get("metadata"), dict | None):
+        yield value_fault(settings, ("metadata",), settings.values["metadata"], "it is a table of names and values")
+    yield from _near_names(settings, {*OWN, *PUBLIC})
+    if not document.body:
+        yield Fault(line=document.end_line, text=NO_BODY)
 
 
-def _name_warnings(found: Values, folder_name: str, name: str) -> Iterator[Fault]:
-    declared = _text(found.values["name"])
-    if declared != name:
+def _name_warnings(settings: Values, folder_name: str, name: str) -> Iterator[Fault]:
+    own_name = _text(settings.values["name"])
+    if own_name != name:
         allowed = f"{NAME_RULE}, so the folder's stands: {folder_name}"
-        yield value_fault(found, ("name",), found.values["name"], allowed)
+        yield value_fault(settings, ("name",), settings.values["name"], allowed)
     elif name != folder_name:
-        yield value_fault(found, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
+        yield value_fault(settings, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
 
 
-def _are_texts(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _near_names(found: Values, known: Collection[str]) -> Iterator[Fault]:
+def _near_names(settings: Values, names: Collection[str]) -> Iterator[Fault]:
     """Names that are nobody's are free, but one that is nearly ours is a slip."""
-    for name in found.values:
-        near = get_close_matches(name.lower(), known, n=1, cutoff=0.8) if name not in known else ()
+    for name in settings.values:
+        near = get_close_matches(name.lower(), names, n=1, cutoff=0.8) if name not in names else ()
         if near:
             text = f"there is no setting {short(name)}; did you mean {near[0]}? It is kept among the metadata."
-            yield Fault(line=found.names.get((name,), 1), text=text)
+            yield Fault(line=settings.names.get((name,), 1), text=text)

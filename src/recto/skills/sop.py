@@ -101,24 +101,24 @@ class Sop:
     tool_rules: str = ""
 
 
-def holds(condition: Condition, known: KnownData) -> bool:
+def holds(condition: Condition, data: KnownData) -> bool:
     """Whether a condition holds for what is known."""
     match condition:
         case Missing(path=path):
-            return known.at(path) is None
+            return data.at(path) is None
         case Has(path=path):
-            return known.at(path) is not None
+            return data.at(path) is not None
         case Equals(path=path, value=value):
-            return _same(known.at(path), None if is_empty(value) else value)
+            return _same(data.at(path), None if is_empty(value) else value)
         case Differs(path=path, other=other):
-            one, two = known.at(path), known.at(other)
+            one, two = data.at(path), data.at(other)
             return one is not None and two is not None and not _same(one, two)
         case AllOf(of=conditions):
-            return all(holds(one, known) for one in conditions)
+            return all(holds(one, data) for one in conditions)
         case AnyOf(of=conditions):
-            return any(holds(one, known) for one in conditions)
+            return any(holds(one, data) for one in conditions)
         case Not(of=inner):
-            return not holds(inner, known)
+            return not holds(inner, data)
 
 
 def _same(one: Json, other: Json) -> bool:
@@ -126,30 +126,33 @@ def _same(one: Json, other: Json) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def next_sop_step(sop: Sop, known: KnownData) -> SopStep | None:
+def next_sop_step(sop: Sop, data: KnownData) -> SopStep | None:
     """The first step that is due; None where none is."""
-    return next((step for step in sop.steps if step.when is None or holds(step.when, known)), None)
+    return next((step for step in sop.steps if step.when is None or holds(step.when, data)), None)
 
 
-def sop_text(sop: Sop, known: KnownData, locale: str) -> str:
+def sop_text(sop: Sop, data: KnownData, locale: str) -> str:
     """What the model reads: all steps with the next one marked, what to do in that one, and the rules of all."""
-    return "\n\n".join(_paragraphs(sop, next_sop_step(sop, known), locale))
+    return "\n\n".join(_paragraphs(sop, next_sop_step(sop, data), locale))
 
 
 def _paragraphs(sop: Sop, due: SopStep | None, locale: str) -> Iterator[str]:
     wording = language(locale)
     if sop.steps:
         intro = OUTLINE[wording] if due else ALL_DONE[wording]
-        yield "\n".join((intro, *_outline(sop, due)))
+        yield "\n".join(
+            (
+                intro,
+                *(
+                    f"{(DUE if step is due else NOT_DUE)} {number}. {_title(step)}"
+                    for number, step in enumerate(sop.steps, start=1)
+                ),
+            )
+        )
     if due:
         yield NEXT[wording].format(title=_title(due), text=due.text).rstrip()
     if sop.rules:
         yield ALWAYS[wording].format(rules=sop.rules)
-
-
-def _outline(sop: Sop, due: SopStep | None) -> Iterator[str]:
-    for number, step in enumerate(sop.steps, start=1):
-        yield f"{DUE if step is due else NOT_DUE} {number}. {_title(step)}"
 
 
 def _title(step: SopStep) -> str:

@@ -9,9 +9,9 @@ from typing import Annotated, NamedTuple, cast
 from pydantic import BeforeValidator, Field
 
 from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
-from recto.config.frontmatter import LONGEST, plain_text
+from recto.config.frontmatter import read_settings
 from recto.config.problem import Fault
-from recto.config.yaml_values import Values, YamlPath, read_yaml
+from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json
 from recto.skills.known import PLAIN
 from recto.skills.skill_file import Needs
@@ -27,7 +27,7 @@ NEVER_DUE = "it is never due: {before}, before it, always is. Give that a `when`
 NOTHING_LEFT = "every step has a `when`, so nothing is due once all is done. Add a last one without."
 
 
-def _joined(value: object) -> object:
+def _join_lines(value: object) -> object:
     """A list of texts is a text of points."""
     if not isinstance(value, list):
         return value
@@ -51,8 +51,8 @@ class SopTable(Table):
     """All of a procedure."""
 
     steps: list[StepTable] = Field(default_factory=list[StepTable])
-    rules: Annotated[str, BeforeValidator(_joined)] = ""
-    tool_rules: Annotated[str, BeforeValidator(_joined)] = ""
+    rules: Annotated[str, BeforeValidator(_join_lines)] = ""
+    tool_rules: Annotated[str, BeforeValidator(_join_lines)] = ""
 
 
 class ReadSop(NamedTuple):
@@ -65,30 +65,19 @@ class ReadSop(NamedTuple):
 
 def read_sop(raw: bytes, needs: Needs) -> ReadSop:
     """The procedure of a file, for a skill that may know so much."""
-    found = _values(raw)
-    table, faults = check(found, _form(found))
+    values = read_settings(raw)
+    table, faults = check(values, _form(values))
     if faults:
         return ReadSop(Sop(), faults)
-    reading = _Conditions(found=found, needs=needs)
+    reading = _Conditions(values=values, needs=needs)
     steps = [_step(number, step, reading) for number, step in enumerate(table.steps)]
-    faults = (*_step_faults(table.steps, found), *reading.faults)
+    faults = (*_step_faults(table.steps, values), *reading.faults)
     sop = Sop(steps=tuple(steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
-    return ReadSop(sop, faults, () if faults else tuple(_warnings(sop, found)))
+    return ReadSop(sop, faults, () if faults else tuple(_warnings(sop, values)))
 
 
-def _values(raw: bytes) -> Values:
-    if len(raw) > LONGEST:
-        return Values(faults=(Fault(line=1, text=f"it has more than {LONGEST} bytes. Shorten it."),))
-    try:
-        text = plain_text(raw)
-    except UnicodeDecodeError as error:
-        text = f"byte {error.start} is no UTF-8 ({error.reason}). Save the file as UTF-8."
-        return Values(faults=(Fault(line=raw.count(b"\n", 0, error.start) + 1, text=text),))
-    return read_yaml(text, first_line=1)
-
-
-def _form(found: Values) -> TableForm[SopTable]:
-    steps = found.values.get("steps")
+def _form(values: Values) -> TableForm[SopTable]:
+    steps = values.values.get("steps")
     count = len(steps) if isinstance(steps, list) else 0
     return TableForm(
         root=SopTable,
@@ -99,35 +88,35 @@ def _form(found: Values) -> TableForm[SopTable]:
 
 def _step(number: int, step: StepTable, reading: _Conditions) -> SopStep:
     # What came from YAML has no other types.
-    given = cast("Mapping[str, Json] | None", step.when)
-    when = None if given is None else reading.condition(given, ("steps", number, "when"))
+    condition = cast("Mapping[str, Json] | None", step.when)
+    when = None if condition is None else reading.condition(condition, ("steps", number, "when"))
     name = step.id.strip()
     return SopStep(id=name, title=step.title.strip() or name, text=step.text.strip(), when=when)
 
 
-def _step_faults(steps: Sequence[StepTable], found: Values) -> Iterator[Fault]:
+def _step_faults(steps: Sequence[StepTable], values: Values) -> Iterator[Fault]:
     if not steps:
-        yield Fault(line=line_of(found, ("steps",)), text=NO_STEPS)
-    seen: set[str] = set()
+        yield Fault(line=line_of(values, ("steps",)), text=NO_STEPS)
+    ids: set[str] = set()
     for number, step in enumerate(steps):
         place: YamlPath = ("steps", number)
         for name, value in (("id", step.id), ("text", step.text)):
             if not value.strip():
-                yield Fault(line=line_of(found, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
-        if step.id.strip() and step.id.strip() in seen:
-            yield value_fault(found, (*place, "id"), step.id, "another step has that id already")
-        seen.add(step.id.strip())
+                yield Fault(line=line_of(values, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
+        if step.id.strip() and step.id.strip() in ids:
+            yield value_fault(values, (*place, "id"), step.id, "another step has that id already")
+        ids.add(step.id.strip())
 
 
-def _warnings(sop: Sop, found: Values) -> Iterator[Fault]:
+def _warnings(sop: Sop, values: Values) -> Iterator[Fault]:
     always = [number for number, step in enumerate(sop.steps) if step.when is None]
     if not always:
-        yield Fault(line=line_of(found, ("steps",)), text=NOTHING_LEFT)
+        yield Fault(line=line_of(values, ("steps",)), text=NOTHING_LEFT)
         return
     before = sop.steps[always[0]].id
     for number in range(always[0] + 1, len(sop.steps)):
         text = f"steps.{number}: {NEVER_DUE.format(before=short(before))}"
-        yield Fault(line=line_of(found, ("steps", number)), text=text)
+        yield Fault(line=line_of(values, ("steps", number)), text=text)
 
 
 # Conditions
@@ -137,21 +126,21 @@ def _warnings(sop: Sop, found: Values) -> Iterator[Fault]:
 class _Conditions:
     """Tables become conditions; what is wrong with them is kept, and stands for nothing."""
 
-    found: Values
+    values: Values
     needs: Needs
     faults: list[Fault] = field(default_factory=list[Fault])
 
-    def condition(self, given: Json, place: YamlPath) -> Condition:
+    def condition(self, table: Json, place: YamlPath) -> Condition:
         """All that a table says."""
-        if not isinstance(given, dict) or not given:
-            return self._wrong(place, given, f"it is a table of conditions. Known: {', '.join(KINDS)}")
-        return _all([self._one(str(name), value, (*place, name)) for name, value in given.items()])
+        if not isinstance(table, dict) or not table:
+            return self._wrong(place, table, f"it is a table of conditions. Known: {', '.join(KINDS)}")
+        return _all([self._one(str(name), value, (*place, name)) for name, value in table.items()])
 
     def _one(self, name: str, value: Json, place: YamlPath) -> Condition:
         kind = KINDS.get(name)
         if kind is None:
             text = f"there is no condition {short(name)} in {dotted(place[:-1])}{nearest(name, KINDS)}."
-            self.faults.append(Fault(line=self.found.names.get(place, 1), text=text))
+            self.faults.append(Fault(line=self.values.names.get(place, 1), text=text))
             return AllOf(of=())
         return kind(self, value, place)
 
@@ -205,13 +194,15 @@ class _Conditions:
             return ""
         path = value.strip()
         if not self.needs.may_ask(path):
-            self._wrong(place, value, f"only what profile_fields declares may be asked for. {_known(self.needs)}")
+            self._wrong(
+                place, value, f"only what profile_fields declares may be asked for. {_describe_paths(self.needs)}"
+            )
         return path
 
     def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
-        fault = value_fault(self.found, place, value, allowed)
+        fault = value_fault(self.values, place, value, allowed)
         # A path that is a name stands in the line of its name; what it equals may be elsewhere.
-        line = self.found.names.get(place, fault.line)
+        line = self.values.names.get(place, fault.line)
         self.faults.append(replace(fault, line=line))
         return AllOf(of=())
 
@@ -236,6 +227,6 @@ def _any(of: Sequence[Condition]) -> Condition:
     return of[0] if len(of) == 1 else AnyOf(of=tuple(of))
 
 
-def _known(needs: Needs) -> str:
+def _describe_paths(needs: Needs) -> str:
     own = [f"skill_data.{needs.skill}"] if needs.has_data else []
     return f"Known: {', '.join([*needs.fields, *own, *PLAIN])}"

@@ -15,7 +15,7 @@ _SPACED = r"[^\W\u2e80-\U0010ffff]"
 # Where one thing that is said ends, and another begins.
 _BETWEEN = re.compile(r"[,.;:!?，。；：！？、…]|\bbut\b|但")
 # What before a trigger, in the same breath, says that it is not wanted. Questions (要不要, 想不想) say no such thing.
-_REFUSED = re.compile(
+_REFUSAL = re.compile(
     r"(?:(?<!要)不要|(?<!想)不想|(?<!用)不用|(?<!需)不需要|(?<!是)不是|不必|无需|没兴趣|(?<![特分性区类级告])别(?!人|的))\S{0,8}\Z"
     r"|\b(?:(?:do not|don['’]?t|won['’]?t)(?! (?:know|understand|see|get|remember|feel))|never|stop|without|no more"
     r"|not (?:interested|in the mood|about))\b(?: [\w'’]+){0,4} ?\Z|\bno (?:\w+ )?\Z"
@@ -28,37 +28,42 @@ class Triggered:
     """A skill, and its triggers that were said, as its file has them."""
 
     skill: Skill
-    said: tuple[str, ...]
+    triggers: tuple[str, ...]
 
 
 def triggered(skills: Iterable[Skill], words: str) -> Triggered | None:
     """The skill that a message speaks of most: by the letters of its triggers in it. Of two that are even, none."""
     text = _plain(words)
-    found = [Triggered(skill=skill, said=_said(skill.triggers, text)) for skill in skills]
-    best = sorted([one for one in found if one.said], key=_letters, reverse=True)
+    candidates = [Triggered(skill=skill, triggers=_find_triggers(skill.triggers, text)) for skill in skills]
+    best = sorted([one for one in candidates if one.triggers], key=_letters, reverse=True)
     if not best or (len(best) > 1 and _letters(best[0]) == _letters(best[1])):
         return None
     return best[0]
 
 
-def _said(triggers: Iterable[str], text: str) -> tuple[str, ...]:
+def _find_triggers(triggers: Iterable[str], text: str) -> tuple[str, ...]:
     """The triggers in a text that are not refused there, without those that are a part of another one."""
-    said = [
+    triggered_words = [
         trigger
         for trigger in triggers
-        if any(not _is_refused(text, found) for found in _pattern(_plain(trigger)).finditer(text))
+        if any(
+            not bool(
+                _REFUSAL.search(_BETWEEN.split(text[: match.start()])[-1]) or _REFUSED_AFTER.match(text, match.end())
+            )
+            for match in _pattern(_plain(trigger)).finditer(text)
+        )
     ]
-    return tuple([one for one in said if not any(one != other and _plain(one) in _plain(other) for other in said)])
-
-
-def _is_refused(text: str, trigger: re.Match[str]) -> bool:
-    """Whether somebody who says it does not want it: `不要给我看八字`, "don't read my tarot"."""
-    breath = _BETWEEN.split(text[: trigger.start()])[-1]
-    return bool(_REFUSED.search(breath) or _REFUSED_AFTER.match(text, trigger.end()))
+    return tuple(
+        [
+            one
+            for one in triggered_words
+            if not any(one != other and _plain(one) in _plain(other) for other in triggered_words)
+        ]
+    )
 
 
 def _letters(one: Triggered) -> int:
-    return sum(map(len, one.said))
+    return sum(map(len, one.triggers))
 
 
 def _plain(text: str) -> str:
