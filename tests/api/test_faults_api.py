@@ -61,7 +61,7 @@ def test_X1_operators_see_what_the_provider_said(server: Scripted):
     assert run(server.url, body, token=BOB)[-1].event["message"] == REFUSED
     (call,) = server.rows(f"/runs/{body['runId']}/calls", "calls", BOB)
     said = (
-        f"Model compatible:x: it refused the request (status 401). The provider says: {SECRET} Check RECTO_MODEL_KEY."
+        f"Model compatible:x: it rejected the request (status 401). The provider says: {SECRET} Check RECTO_MODEL_KEY."
     )
     assert call["error"] == said
     assert server.get(f"/runs/{body['runId']}/calls/1", BOB)["error"] == said

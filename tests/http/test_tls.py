@@ -90,7 +90,7 @@ def listens(talk: Talk) -> None:
 def test_a_server_that_never_speaks_TLS_is_unreachable_in_time(run: Run):
     impatient = Timeouts(connect=0.2, first_byte=60, between_bytes=60)
     with RawServer(listens) as server:
-        assert "no sign of life" in problem_of(run, ModelUnreachable, model_at(server, timeouts=impatient))
+        assert "no response in time" in problem_of(run, ModelUnreachable, model_at(server, timeouts=impatient))
 
 
 def test_a_server_that_speaks_no_TLS_is_unreachable(run: Run):

@@ -1,4 +1,4 @@
-"""A server of bare sockets: what a provider may do to a connection that no library would."""
+"""A server on plain sockets that misuses connections in ways no library does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAIT = 10.0
 
 
 class Talk:
-    """One connection as the server has it. What the client does wrong raises here, and ends it."""
+    """Server side of one connection. A mistake of the client raises an error and ends the connection."""
 
     def __init__(self, plain: socket.socket, server: RawServer) -> None:
         self.socket = plain
@@ -23,7 +23,7 @@ class Talk:
         self._rest = b""
 
     def request(self) -> bytes:
-        """The next request, as it came; nothing where the client has gone."""
+        """Return the next request as received; empty if the client is gone."""
         got = self._rest
         while not _is_whole(got):
             more = self.socket.recv(65536)
@@ -44,7 +44,7 @@ class Talk:
             self.send(*pieces)
 
     def reset(self) -> None:
-        """Close it as a machine does that fell over."""
+        """Reset the connection, as a crashed machine does."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -66,7 +66,7 @@ def _is_whole(got: bytes) -> bool:
 
 
 class RawServer:
-    """Plays one script for each connection, in the order they come. `requests` are all that came over all of them."""
+    """Server that plays one script for each connection, in order. `requests` contains those of all connections."""
 
     def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         self._scripts = scripts
@@ -88,7 +88,7 @@ class RawServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Whoever waits for a connection is woken.
+        # Wake the thread that waits for a connection.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:

@@ -1,4 +1,4 @@
-"""Anthropic's stream, event by event: what each adds, how a reply ends, and what is no reply at all."""
+"""Anthropic's stream: the deltas of each event, the ends of replies, and broken streams."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ from recto.conversation.json import Json, dump
 from recto.conversation.messages import Opaque, Text, ToolCall
 from recto.errors import ModelCutOff
 from recto.models.anthropic_messages import MessagesReader, read_usage
-from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, ReplyUsage, TextDelta, Usage
 
 START: Mapping[str, Json] = {"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}
 STOP: Mapping[str, Json] = {"type": "message_stop"}
@@ -49,12 +49,12 @@ def calls(index: int, *pieces: str, id: str = "toolu_a", name: str = "look") -> 
 def read(events: Iterable[Mapping[str, Json]]) -> list[Delta]:
     reader = MessagesReader(model="m")
     found = [delta for event in events for delta in reader.read(dump(event))]
-    return [*[delta for delta in found if not isinstance(delta, Used)], reader.end()]
+    return [*[delta for delta in found if not isinstance(delta, ReplyUsage)], reader.end()]
 
 
 def test_the_tokens_of_the_prompt_are_known_before_the_first_word():
     reader = MessagesReader(model="m")
-    assert list(reader.read(dump(START))) == [Used(usage=Usage(input=3, output=1))]
+    assert list(reader.read(dump(START))) == [ReplyUsage(usage=Usage(input=3, output=1))]
     silent = MessagesReader(model="m")
     assert list(silent.read(dump({"type": "message_start", "message": {}}))) == []
 

@@ -1,4 +1,4 @@
-"""Waiting before a model call is made again."""
+"""Delays before retries of model calls."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A model by its name: what each form needs, and what is said where it is missing."""
+"""Models by name: the settings of each form, and the errors without them."""
 
 import pytest
 

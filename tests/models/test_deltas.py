@@ -1,4 +1,4 @@
-"""Deltas that came together are told as one, and say the same."""
+"""Joined deltas have the same content."""
 
 from hypothesis import given
 from hypothesis import strategies as st

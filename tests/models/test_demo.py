@@ -1,4 +1,4 @@
-"""The demo model: what it does with a page, and that it never pretends."""
+"""The demo model: calls and answers for a page."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The demo model with files: it asks for documents of the current turn, shows how they begin, and never pretends."""
+"""The demo model with files: it reads documents of the current turn and shows their first lines."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The demo model with skills: it takes up the one asked for, has its tools called, and reads out what they say."""
+"""The demo model with skills: it activates one, calls its tools and reads out their results."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ CHART: dict[str, Json] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """Where a thread is: the skill at work, and what is known of the user."""
+    """State of a thread: the active skill, and the stored data of the user."""
 
     skill: str = ""
     known: KnownData = KnownData()
@@ -93,7 +93,7 @@ def text(scene: Scene, *messages: Json) -> str:
 
 
 def done(name: str, answer: Json, arguments: Json = None, id: str = "c1") -> Sequence[Json]:
-    """A call of this turn and its answer."""
+    """Return a call of this turn and its answer."""
     return called(name, json.dumps(arguments or {}), id), result(json.dumps(answer), id)
 
 
@@ -145,7 +145,7 @@ def test_S3_what_is_said_of_a_birth_is_passed_on_as_it_was_said(words: str, birt
 def test_it_never_calls_a_tool_twice_in_a_turn():
     asked, answers = user("八字，生于1990-05-04"), list[Json]()
     seen: list[str] = []
-    # Tools that answer, and yet change nothing.
+    # Tools that answer without changing anything.
     while wanted := calls(IN_BAZI, asked, *answers):
         for name, arguments in wanted:
             answers += done(name, {"status": "saved"}, {**arguments}, f"{len(seen)}")

@@ -1,4 +1,4 @@
-"""An endpoint over HTTP against the recording model server: whole replies, broken ones, refusals, cancelling."""
+"""HTTP endpoints and the scripted model server: complete replies, broken ones, errors, cancellation."""
 
 import asyncio
 import threading
@@ -146,7 +146,7 @@ async def test_of_an_address_that_cannot_be_reached_only_the_host_and_the_settin
 
 @pytest.mark.asyncio
 async def test_a_server_that_never_answers_is_unreachable_in_time():
-    with pytest.raises(ModelUnreachable, match="no sign of life"):
+    with pytest.raises(ModelUnreachable, match="no response in time"):
         await answered(Answer(hang=True), timeouts=QUICK)
 
 

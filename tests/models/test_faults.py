@@ -1,4 +1,4 @@
-"""What a provider's refusal means."""
+"""Errors of providers as ModelErrors."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Gemini's stream, event by event: what each adds, how a reply ends, and what is no reply at all."""
+"""Gemini's stream: the deltas of each event, the ends of replies, and broken streams."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from recto.conversation.json import Json, dump
 from recto.conversation.messages import Text
 from recto.errors import ModelCutOff
 from recto.models.gemini_content import ContentReader, read_usage
-from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, ReplyUsage, TextDelta, Usage
 from recto.page.wire.gemini import part_state, signature_state
 
 STOP: Mapping[str, Json] = {"candidates": [{"finishReason": "STOP"}]}
@@ -27,7 +27,7 @@ def calls(name: str = "look", **fields: Json) -> Json:
 def read(*events: Mapping[str, Json]) -> list[Delta]:
     reader = ContentReader(model="m")
     found = [delta for event in events for delta in reader.read(dump(event))]
-    return [*[delta for delta in found if not isinstance(delta, Used)], reader.end()]
+    return [*[delta for delta in found if not isinstance(delta, ReplyUsage)], reader.end()]
 
 
 def ended(*events: Mapping[str, Json]) -> ReplyEnd:
@@ -90,7 +90,7 @@ def test_thoughts_are_beside_the_answer_and_the_last_count_stands():
     reader = ContentReader(model="m")
     events = [{**says({"text": "a"}), "usageMetadata": first}, {**STOP, "usageMetadata": last}]
     found = [delta for event in events for delta in reader.read(dump(event))]
-    assert found == [Used(usage=Usage(input=10)), TextDelta(text="a")]
+    assert found == [ReplyUsage(usage=Usage(input=10)), TextDelta(text="a")]
     assert reader.end().usage == Usage(input=11, output=7, cached=8, reasoning=4)
     assert read_usage({}) is None
 

@@ -1,4 +1,4 @@
-"""The scripted model server of `recto.testing`. tests/oracles compares its wire with the official clients."""
+"""The scripted model server of `recto.testing`. tests/oracles compares its wire formats with official clients."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""A streamed reply on the OpenAI wire, read chunk by chunk: well-behaved servers first, then the others."""
+"""Streams of chat completions: standard servers first, then the others."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def call(**fragment: Json) -> Chunk:
 
 
 def read(*chunks: Chunk | bytes) -> list[Delta]:
-    """The deltas of a stream that ends well."""
+    """Return the deltas of a complete stream."""
     reader = ChatReader(model="m")
     events = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in chunks]
     deltas = [delta for event in events for delta in reader.read(event)]

@@ -1,4 +1,4 @@
-"""The stream of OpenAI Responses, event by event: what each adds, how a reply ends, and what is no reply at all."""
+"""The stream of OpenAI Responses: the deltas of each event, the ends of replies, and broken streams."""
 
 from collections.abc import Mapping
 
@@ -214,10 +214,10 @@ def test_what_fails_is_told_as_what_it_means(error: Mapping[str, Json], fault: t
     ("events", "problem"),
     [
         (says(0, "a"), "the stream ended before the reply did"),
-        ([adds("output_text", 0, "a")], "speaks of an item that never began"),
+        ([adds("output_text", 0, "a")], "refers to an item that never started"),
         ([added(0, type="function_call", call_id="c")], "a tool call in its reply has no name"),
-        ([{"object": "response", "status": "cancelled"}], r"gave its reply up \(cancelled\)"),
-        ([{"object": "response"}], r"gave its reply up \(no status\)"),
+        ([{"object": "response", "status": "cancelled"}], r"gave up the reply \(cancelled\)"),
+        ([{"object": "response"}], r"gave up the reply \(no status\)"),
     ],
 )
 def test_a_reply_that_is_not_whole_is_cut_off(events: list[Event], problem: str):

@@ -1,4 +1,4 @@
-"""What a call cost: by the list, never by guessing."""
+"""Prices of calls by the list."""
 
 from datetime import date
 from decimal import Decimal
@@ -108,7 +108,7 @@ def test_a_file_of_ones_own_stands_for_all_of_the_list(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("currency = ", "no TOML"),
+        ("currency = ", "not valid TOML"),
         ("", "currency"),
         (HEAD + "[[prices]]\ninput = 1\noutput = 1\n", r"prices\.0\.models"),
         (HEAD + '[[prices]]\nmodels = ["x"]\ninput = -1\noutput = 1\n', r"prices\.0\.input"),

@@ -1,4 +1,4 @@
-"""Runs of a whole server over each provider's wire: a turn with a tool, the turn after it, and the requests made."""
+"""Runs of a server over each provider's wire format: a turn with a tool, the next turn, and their requests."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,7 +77,7 @@ async def test_P7_thoughts_and_calls_go_back_in_their_place_over_turns(
     assert [orphans(request.page, wire) for request in requests] == [[], [], []]
     for request in requests[1:]:
         assert [item for item in cast("Sequence[Json]", request.page[field]) if item in called] == called
-    # Within a turn a request begins with the whole of the one before it.
+    # Within a turn each request begins with the whole previous one.
     assert requests[1].body.startswith(requests[0].body.rstrip(b"]}"))
 
 

@@ -1,4 +1,4 @@
-"""Readers of streamed replies: the clauses that hold for every provider's stream."""
+"""Readers of streamed replies: the rules for every provider's stream."""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -12,7 +12,7 @@ from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelUnreachable, P
 from recto.models.choose import PROVIDERS
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame
-from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, ReplyUsage, TextDelta
 from recto.models.sse import EventReader
 from recto.models.wire_protocol import ReplyReader
 from recto.testing.model_server import Answer, Call, render
@@ -55,7 +55,7 @@ def read(reader: ReplyReader, fragments: Iterable[bytes]) -> list[Delta]:
 
 
 def letters(deltas: list[Delta]) -> list[tuple[object, ...]]:
-    """The reply letter by letter, however its deltas were joined, without the tokens of the prompt."""
+    """Return the reply letter by letter, independent of joined deltas, without the tokens of the prompt."""
     apart: list[tuple[object, ...]] = []
     for delta in deltas:
         match delta:
@@ -63,7 +63,7 @@ def letters(deltas: list[Delta]) -> list[tuple[object, ...]]:
                 apart += [(type(delta), letter) for letter in text]
             case CallDelta(index=index, arguments=arguments):
                 apart += [(index, letter) for letter in arguments]
-            case Used():
+            case ReplyUsage():
                 pass
             case _:
                 apart.append((delta,))

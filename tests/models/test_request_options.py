@@ -1,4 +1,4 @@
-"""What an agent asks for, in the words of each provider; the providers' own types judge the fields."""
+"""Options of an agent in each provider's request format; the types of their SDKs validate the fields."""
 
 from collections.abc import Mapping
 from itertools import product

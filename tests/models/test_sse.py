@@ -1,4 +1,4 @@
-"""Server-sent events: the same bytes give the same data, however they are cut."""
+"""Server-sent events: the same bytes give the same data in any fragmentation."""
 
 from itertools import pairwise
 

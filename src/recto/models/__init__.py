@@ -1,1 +1,1 @@
-"""Model providers: protocols, endpoints, authentication. The only package that talks to them."""
+"""Model providers: protocols, endpoints and authentication. No other package connects to them."""

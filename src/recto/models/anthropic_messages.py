@@ -1,6 +1,6 @@
-"""Anthropic messages: what to ask for, and the reply as it streams. Pure. Refuses to guess that a reply is whole.
+"""Anthropic messages: request options, and a reader of streamed replies. Pure.
 
-Signed thinking goes back to the model that made it, so it is kept block by block, as it came.
+Signed thinking goes back to the model that produced it, so the reader keeps each such block unchanged.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from recto.models.ports import (
     FinishReason,
     ReasoningDelta,
     ReplyEnd,
+    ReplyUsage,
     TextDelta,
     Usage,
-    Used,
     parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
@@ -38,14 +38,14 @@ from recto.models.wire_protocol import (
 )
 from recto.page.wire.anthropic import WIRE
 
-# A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.
+# Recto cannot continue a paused turn, so it counts as unfinished, like one at its token limit.
 FINISHES: Mapping[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "pause_turn": "length",
     "refusal": "refused",
 }
-# What refusals of each status are called; others are the request's fault, or the server's.
+# Error types by status. Other statuses are invalid requests or server errors.
 ERROR_TYPES: Mapping[int, str] = {
     401: "authentication_error",
     403: "permission_error",
@@ -55,42 +55,42 @@ ERROR_TYPES: Mapping[int, str] = {
     503: "overloaded_error",
     504: "timeout_error",
 }
-# A limit is demanded. Every model since Claude 4 can write as much.
+# The API requires a limit. Every model since Claude 4 accepts this one.
 MAX_TOKENS = 32_000
 FORCED = {"required": "any"}
 CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-# From here on a model decides itself how long it thinks; those before are given tokens for it.
+# Since this version a model decides how long it thinks; earlier ones get a token budget.
 ADAPTIVE: ModelVersion = (4, 6)
-# From here on a temperature is refused.
+# Since this version models reject a temperature.
 NO_TEMPERATURE: ModelVersion = (4, 7)
 HIGHEST_TEMPERATURE = 1.0
 EFFORTS: Mapping[Effort, str] = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
 BUDGETS: Mapping[Effort, int] = {"minimal": 0, "low": 2_048, "medium": 8_192, "high": 16_000}
 LEAST_BUDGET = 1_024
-# Without it the thinking of newer models comes signed but empty, and readers see nothing.
-SHOWN: Options = {"type": "adaptive", "display": "summarized"}
-# What a kind of block says in each of its deltas, and the field of the block it adds to.
+# By default newer models return signed but empty thinking.
+VISIBLE_THINKING: Options = {"type": "adaptive", "display": "summarized"}
+# The field of a block that each type of delta appends to.
 WORDS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
 @dataclass(kw_only=True)
 class _Block:
-    """A block as far as it came. `said` are the pieces of its fields; `number` is that of a call."""
+    """Partial content block: the text pieces by type of delta, and the number of a call."""
 
     start: Mapping[str, Json]
     number: int = 0
-    said: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    pieces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     @property
     def kind(self) -> str:
         return text_of(self.start.get("type"))
 
     def words(self, name: str) -> str:
-        return "".join(self.said.get(name, ()))
+        return "".join(self.pieces.get(name, ()))
 
 
 class MessagesReader:
-    """Reads one reply. `finished` tells that the model said it is done, `done` that the stream said so."""
+    """Reader of one reply. `finished`: the model gave a reason to stop; `done`: the stream sent its end event."""
 
     def __init__(self, *, model: str, blame: Blame | None = None) -> None:
         self._model = model
@@ -104,11 +104,11 @@ class MessagesReader:
 
     @property
     def finished(self) -> bool:
-        """Whether a reason to stop was seen: no more of the reply may follow."""
+        """True after a reason to stop: no more of the reply may follow."""
         return bool(self._reason)
 
     def read(self, data: bytes) -> Iterator[Delta]:
-        """What the data of one event adds to the reply. Nothing is read after the stream said it is done."""
+        """Yield the deltas of one event. Ignore all events after the end event."""
         if self.done or not data.strip():
             return
         event = parse_event(data, self._blame.model)
@@ -118,34 +118,42 @@ class MessagesReader:
             case "content_block_start":
                 yield from self._begin(event.get("index"), object_of(event.get("content_block")))
             case "content_block_stop":
-                yield from self._close(self._known(event))
+                yield from self._close(self._find_block(event))
             case "message_start":
                 self._count(object_of(event.get("message")).get("usage"))
                 if usage := read_usage(self._usage):
-                    yield Used(usage=usage)
+                    yield ReplyUsage(usage=usage)
             case "message_delta":
                 self._count(event.get("usage"))
                 yield from self._finish(object_of(event.get("delta")))
             case "message_stop":
                 self.done = True
             case "message":
-                yield from self._whole(event)
+                # A server without streaming sends the whole message at once.
+                content = event.get("content")
+                for index, block in enumerate(content if isinstance(content, list) else ()):
+                    yield from self._begin(index, object_of(block))
+                self._count(event.get("usage"))
+                yield from self._finish(event)
             case "error":
                 raise stream_fault(event.get("error"), self._blame)
             case _ if event.get("error"):
                 raise stream_fault(event["error"], self._blame)
             case _:
-                # Pings, and events of a later version, which the provider wants to be passed over.
+                # Ignore pings, and events of later versions as the provider asks clients to do.
                 return
 
     def end(self) -> ReplyEnd:
-        """The end of the reply. ModelCutOff where the model never said that it is done."""
+        """Return the end of the reply. Raise ModelCutOff if the model gave no reason to stop."""
         if not self.finished:
             raise self._cut_off("the stream ended before the reply did.")
         parts = tuple(filter(None, map(self._part, self._blocks)))
         state = tuple(part for part in parts if isinstance(part, Opaque))
         return ReplyEnd(
-            finish=self._ending(), usage=read_usage(self._usage), state=state, parts=parts_in_unusual_order(parts)
+            finish=FINISHES.get(self._reason) or ("tool_calls" if self._calls else "stop"),
+            usage=read_usage(self._usage),
+            state=state,
+            parts=parts_in_unusual_order(parts),
         )
 
     def _begin(self, index: Json, start: Mapping[str, Json]) -> Iterator[Delta]:
@@ -165,7 +173,7 @@ class MessagesReader:
         return CallStarted(index=block.number, id=text_of(block.start.get("id")), name=name)
 
     def _go_on(self, event: Mapping[str, Json]) -> Iterator[Delta]:
-        block, delta = self._known(event), object_of(event.get("delta"))
+        block, delta = self._find_block(event), object_of(event.get("delta"))
         kind = text_of(delta.get("type"))
         if kind == "input_json_delta" and block.kind == "tool_use":
             yield from _say(block, kind, text_of(delta.get("partial_json")))
@@ -173,36 +181,25 @@ class MessagesReader:
             yield from _say(block, kind, text_of(delta.get(WORDS[kind])))
 
     def _close(self, block: _Block) -> Iterator[Delta]:
-        """A call that wrote nothing has the input it began with: nothing at all, or all of it at once."""
+        """Yield the arguments of a call without deltas: those of its start event."""
         if block.kind == "tool_use" and not block.words("input_json_delta"):
             yield from _say(block, "input_json_delta", dump(object_of(block.start.get("input"))).decode())
 
-    def _whole(self, message: Mapping[str, Json]) -> Iterator[Delta]:
-        """A server that does not stream after all has the whole message in one."""
-        content = message.get("content")
-        for index, block in enumerate(content if isinstance(content, list) else ()):
-            yield from self._begin(index, object_of(block))
-        self._count(message.get("usage"))
-        yield from self._finish(message)
-
-    def _known(self, event: Mapping[str, Json]) -> _Block:
+    def _find_block(self, event: Mapping[str, Json]) -> _Block:
         block = self._places.get(str(event.get("index")))
         if block is None:
-            raise self._cut_off("an event of its stream speaks of a block that never began.")
+            raise self._cut_off("an event of its stream refers to a block that never started.")
         return block
 
     def _count(self, usage: Json) -> None:
-        """Counts are cumulative: what is said later stands for what was said before."""
+        """Update the counts: they are cumulative, so later ones replace earlier ones."""
         self._usage |= {name: value for name, value in object_of(usage).items() if value is not None}
 
-    def _finish(self, said: Mapping[str, Json]) -> Iterator[Delta]:
-        self._reason = text_of(said.get("stop_reason")) or self._reason
+    def _finish(self, event: Mapping[str, Json]) -> Iterator[Delta]:
+        self._reason = text_of(event.get("stop_reason")) or self._reason
         if self._reason:
             for call in self._calls:
                 yield from self._close(call)
-
-    def _ending(self) -> FinishReason:
-        return FINISHES.get(self._reason) or ("tool_calls" if self._calls else "stop")
 
     def _part(self, block: _Block) -> AssistantPart | None:
         match block.kind:
@@ -213,12 +210,12 @@ class MessagesReader:
                 name, arguments = text_of(block.start.get("name")), block.words("input_json_delta")
                 return ToolCall(id=text_of(block.start.get("id")), name=name, arguments=arguments)
             case "thinking" if block.words("signature_delta"):
-                said = {"thinking": block.words("thinking_delta"), "signature": block.words("signature_delta")}
-                return self._state({**block.start, **said})
+                fields = {"thinking": block.words("thinking_delta"), "signature": block.words("signature_delta")}
+                return self._state({**block.start, **fields})
             case "redacted_thinking":
                 return self._state(block.start)
             case _:
-                # Thinking that was cut before it was signed is refused when it comes back.
+                # The API rejects thinking without a signature.
                 return None
 
     def _state(self, block: Mapping[str, Json]) -> Opaque:
@@ -230,20 +227,20 @@ class MessagesReader:
 
 
 def read_usage(usage: Json) -> Usage | None:
-    """The tokens a provider reports, or None where it reports none. What is cached is beside its input, not in it."""
+    """Return the reported tokens, or None without a report. Anthropic counts cached tokens beside the input."""
     counts = object_of(usage)
     if not counts:
         return None
-    cached, written = (
+    cached, cache_write = (
         count_of(counts.get("cache_read_input_tokens")),
         count_of(counts.get("cache_creation_input_tokens")),
     )
     return credible(
         Usage(
-            input=count_of(counts.get("input_tokens")) + cached + written,
+            input=count_of(counts.get("input_tokens")) + cached + cache_write,
             output=count_of(counts.get("output_tokens")),
             cached=cached,
-            cache_written=written,
+            cache_written=cache_write,
             reasoning=count_of(object_of(counts.get("output_tokens_details")).get("thinking_tokens")),
         )
     )
@@ -252,7 +249,7 @@ def read_usage(usage: Json) -> Usage | None:
 def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
     if not words:
         return
-    block.said.setdefault(delta, []).append(words)
+    block.pieces.setdefault(delta, []).append(words)
     match delta:
         case "text_delta":
             yield TextDelta(text=words)
@@ -264,10 +261,10 @@ def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
             return
 
 
-def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+def _request_options(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
     version, choice = version_in(model, CLAUDE), _choice(sampling, has_tools=has_tools)
     is_forced = choice is not None and choice["type"] in ("any", "tool")
-    # A model may not think and be made to call a tool at once.
+    # The API rejects thinking together with a forced tool call.
     thinking = None if is_forced else _thinking(version, sampling)
     takes_temperature = version < NO_TEMPERATURE and thinking is None and sampling.temperature is not None
     output = output_schema(sampling)
@@ -299,8 +296,8 @@ def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
     if effort is None:
         return None
     if version >= ADAPTIVE:
-        return SHOWN
-    # What it thinks counts in what it may write: half of that is for the answer.
+        return VISIBLE_THINKING
+    # Thinking counts towards the token limit: half of it stays for the answer.
     budget = min(BUDGETS[effort], (sampling.max_tokens or MAX_TOKENS) // 2)
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
 
@@ -322,9 +319,9 @@ ANTHROPIC_MESSAGES = WireProtocol(
     path="/v1/messages",
     key_header="x-api-key",
     key_form="{key}",
-    # The last block is always a cache breakpoint; the others stand in the page itself.
+    # The last block is always a cache breakpoint; the page itself sets the others.
     options={"stream": True, "max_tokens": MAX_TOKENS, "cache_control": {"type": "ephemeral"}},
-    request_options=_asked,
+    request_options=_request_options,
     reader=MessagesReader,
     headers=(("anthropic-version", "2023-06-01"),),
     sdk=MESSAGES_SDK,

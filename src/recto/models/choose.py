@@ -1,4 +1,4 @@
-"""A model by its name in the settings. Refuses a name it does not know, and says which it does."""
+"""Models by their name in the settings, and the table of providers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CHAT_FORM = "it is the address before /chat/completions, such as http://127.0.0.
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """Who has models, how they are talked to, and the settings that say where they are and how to get in.
+    """Provider of models: its protocol, and the settings of its address and key.
 
-    `url_form` says of an address that is none what it should be. `url_tail` may stand at its end: the path has it.
-    Models that `may_be_small` write calls in forms of their own, and seldom take up a skill by themselves.
+    `url_form` describes a valid address in errors. `url_tail` is an end of it that the path repeats.
+    Models that `may_be_small` write calls in their own formats and seldom activate a skill by themselves.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Provider:
 
     @property
     def form(self) -> str:
-        """How its models are named, and the setting they need."""
+        """The form of its model names, and the setting they need."""
         return f"{self.name}:NAME (with {self.key_setting if self.needs_key else self.url_setting})"
 
 
@@ -92,12 +92,12 @@ PROVIDERS = (
         needs_key=False,
         url_setting="RECTO_MODEL_URL",
         url_form=CHAT_FORM,
-        # Many of those that people run themselves refuse a request with a picture in it.
+        # Many self-hosted models reject a request with an image.
         sees_images=False,
         may_be_small=True,
     ),
 )
-# What SDKs of others expect where they ask us (X3).
+# Formats that other SDKs expect from the gateway (X3).
 SDKS = tuple(dict.fromkeys([provider.protocol.sdk for provider in PROVIDERS if provider.protocol.sdk]))
 BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
 
@@ -112,26 +112,27 @@ def choose_model(
     network: Network | None = None,
     setting: str = SETTING,
 ) -> Model:
-    """The model of this name, the server's or an agent's own; what it needs beside comes from the environment.
+    """Return the model of this name, with its address and key from the environment. It connects on first use.
 
-    Nothing is connected yet. `setting` is where the name stands, for what is said of a bad one.
+    `setting` names the source of the name in errors.
     """
     if name == DEMO:
-        from recto.models.demo.demo_model import DemoModel  # here: who has a model does not wait for its words
+        from recto.models.demo.demo_model import DemoModel  # imported here: servers with a real model need not load it
 
         return DemoModel()
-    known, _, model = name.partition(":")
-    provider = BY_NAME.get(known)
+    provider_name, _, model = name.partition(":")
+    provider = BY_NAME.get(provider_name)
     if provider is None or not model or model != model.strip():
-        raise SettingsError(name=setting, value=name, allowed=_forms())
+        *forms, last = [provider.form for provider in PROVIDERS]
+        raise SettingsError(name=setting, value=name, allowed=f"it is {', '.join((DEMO, *forms))} or {last}")
     endpoint = endpoint_of(provider, environment, timeouts or Timeouts(), network)
     return EndpointModel(model, endpoint, options=options, window=window)
 
 
 def with_defaults(agent: Agent, model: str, calling: ToolCalling | None) -> Agent:
-    """An agent with how it calls tools and who takes up its skills, where it leaves that to the server and its model.
+    """Return the agent with defaults for tool calling and skill selection, from the server and the model.
 
-    `model` and `calling` are the server's.
+    `model` and `calling` are the server's settings.
     """
     provider = BY_NAME.get((agent.model or model).partition(":")[0])
     is_small = provider is not None and provider.may_be_small
@@ -143,12 +144,12 @@ def with_defaults(agent: Agent, model: str, calling: ToolCalling | None) -> Agen
 
 
 def request_head(name: str, url: str | None = None) -> RequestHead:
-    """What stands around the pages of a model, its key as the name of a variable; a url that is None is not told.
+    """Return the URL and headers of a model's requests, with a variable in place of the key. Omit a `url` of None.
 
-    One of nobody that is known is asked as the compatible ones are.
+    A model of an unknown provider counts as compatible.
     """
-    known, _, model = name.partition(":")
-    provider = BY_NAME.get(known, PROVIDERS[-1])
+    provider_name, _, model = name.partition(":")
+    provider = BY_NAME.get(provider_name, PROVIDERS[-1])
     protocol, key = provider.protocol, f"${provider.key_setting}"
     return RequestHead(
         path=protocol.path.format(model=quote(model, safe="")),
@@ -163,38 +164,29 @@ def request_head(name: str, url: str | None = None) -> RequestHead:
     )
 
 
-def _forms() -> str:
-    *forms, last = [provider.form for provider in PROVIDERS]
-    return f"it is {', '.join((DEMO, *forms))} or {last}"
-
-
 def endpoint_of(
     provider: Provider, environment: Mapping[str, str], timeouts: Timeouts, network: Network | None = None
 ) -> Endpoint:
     """Return the endpoint of a provider from the environment. Raise SettingsError for a bad value."""
     url = _url(environment, provider).rstrip("/").removesuffix(provider.url_tail)
+    setting = provider.key_setting
+    key = environment.get(setting, "").strip()
+    # The key goes into a header, so it must not contain a line end.
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SettingsError(name=setting, value=HIDDEN, allowed="a key is one word of plain letters, digits and signs")
+    if provider.needs_key and not key:
+        raise SettingsError(name=setting, value="", allowed=f"{provider.name} models need the key of your account")
     return Endpoint(
         provider=provider.name,
         protocol=provider.protocol,
         base_url=url,
-        key=_key(environment, provider),
+        key=key,
         key_setting=provider.key_setting,
         url_setting=provider.url_setting,
         timeouts=timeouts,
         network=network or Network.from_environment(environment),
         sees_images=provider.sees_images,
     )
-
-
-def _key(environment: Mapping[str, str], provider: Provider) -> str:
-    setting = provider.key_setting
-    key = environment.get(setting, "").strip()
-    # It goes into a header: nothing in it may end the line.
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise SettingsError(name=setting, value=HIDDEN, allowed="a key is one word of plain letters, digits and signs")
-    if provider.needs_key and not key:
-        raise SettingsError(name=setting, value="", allowed=f"{provider.name} models need the key of your account")
-    return key
 
 
 def _url(environment: Mapping[str, str], provider: Provider) -> str:
@@ -205,9 +197,9 @@ def _url(environment: Mapping[str, str], provider: Provider) -> str:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         good = False
-    # Before the rest: what is refused below is shown.
+    # Checked first: the errors below show the value.
     if "@" in url:
-        allowed = f"a name and a password do not belong in it; a key goes into {provider.key_setting}"
+        allowed = f"it must not contain a name or password; set a key with {provider.key_setting}"
         raise SettingsError(name=setting, value=HIDDEN, allowed=allowed)
     if not good:
         raise SettingsError(name=setting, value=url, allowed=provider.url_form)

@@ -1,4 +1,4 @@
-"""Deltas that came together, joined into one: what follows costs by the delta, and readers see no difference. Pure."""
+"""Deltas that arrived together, joined into fewer: later steps cost per delta. Pure."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from recto.models.ports import CallDelta, Delta, ReasoningDelta, ReplyEnd, TextD
 
 
 def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
-    """The same words in fewer deltas: neighbours that say more of the same thing become one."""
-    kept: Delta | None = None
+    """Yield the same content in fewer deltas: join neighbours of the same kind."""
+    last: Delta | None = None
     pieces: list[str] = []
     for delta in deltas:
-        if type(delta) is TextDelta and type(kept) is TextDelta:
-            # Most deltas are more words.
+        if type(delta) is TextDelta and type(last) is TextDelta:
+            # Most deltas are text.
             pieces.append(delta.text)
             continue
         words = _words(delta)
-        if kept is not None and words is not None and _is_more_of(kept, delta):
+        if last is not None and words is not None and _is_more_of(last, delta):
             pieces.append(words)
             continue
-        if kept is not None:
-            yield _joined(kept, pieces)
-        kept, pieces = delta, [words] if words is not None else []
-    if kept is not None:
-        yield _joined(kept, pieces)
+        if last is not None:
+            yield _join(last, pieces)
+        last, pieces = delta, [words] if words is not None else []
+    if last is not None:
+        yield _join(last, pieces)
 
 
 async def cut_short(deltas: AsyncGenerator[Delta], most: int) -> AsyncGenerator[Delta]:
-    """The deltas up to so many characters. A reply that has more ends there, as one that is as long as it may be."""
+    """Yield deltas up to `most` characters. A longer reply ends there with the finish reason `length`."""
     async with aclosing(deltas):
         async for delta in deltas:
             words = _words(delta) or ""
@@ -51,14 +51,14 @@ def _words(delta: Delta) -> str | None:
             return None
 
 
-def _is_more_of(kept: Delta, delta: Delta) -> bool:
-    if isinstance(kept, CallDelta) and isinstance(delta, CallDelta):
-        return kept.index == delta.index
-    return type(kept) is type(delta)
+def _is_more_of(last: Delta, delta: Delta) -> bool:
+    if isinstance(last, CallDelta) and isinstance(delta, CallDelta):
+        return last.index == delta.index
+    return type(last) is type(delta)
 
 
-def _joined(kept: Delta, pieces: list[str]) -> Delta:
-    return kept if len(pieces) < 2 else _with_words(kept, "".join(pieces))  # noqa: PLR2004 - one is what it was
+def _join(last: Delta, pieces: list[str]) -> Delta:
+    return last if len(pieces) < 2 else _with_words(last, "".join(pieces))  # noqa: PLR2004 - one is what it was
 
 
 def _with_words(delta: Delta, words: str) -> Delta:

@@ -1,6 +1,7 @@
-"""A model behind an endpoint over HTTP: sends a page's very bytes, reads the reply as it streams. Decides nothing.
+"""A model behind an HTTP endpoint: sends the bytes of a page unchanged and reads the streamed reply.
 
-A reply is whole when the stream says so, or when the model said it is done and the body ended within its framing.
+A reply is complete after the stream's end event, or after the model's reason to stop and a body that ended within its
+framing.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from recto.page.wire.base import Target
 OK = 200
 ERROR_BYTES = 64 * 1024
 JSON_BYTES = 16 * 1024 * 1024
-# A connection whose body ends right after the reply is used again; one that lingers is closed.
+# Seconds for the body to end after the reply. A connection that takes longer is closed, others are reused.
 LINGER = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where a model is, how to talk to it and how to get in. The settings' names are for errors: what to change."""
+    """Address, protocol and key of a model. Errors name the settings to change."""
 
     base_url: str
     protocol: WireProtocol = COMPATIBLE_CHAT
@@ -49,12 +50,12 @@ class Endpoint:
 
 
 def utc_now() -> datetime:
-    """The time, where none is given."""
+    """Return the current time."""
     return datetime.now(UTC)
 
 
 class EndpointModel:
-    """A model behind an endpoint. Its connections are its own, and `aclose` closes them."""
+    """Model behind an endpoint, with its own connections. `aclose` closes them."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class EndpointModel:
         self.options: Mapping[str, Json] = {**endpoint.protocol.options, **(options or {})}
         self.window = window
         self._endpoint = endpoint
-        self._given = options or {}
+        self._options = options or {}
         path = endpoint.protocol.path.format(model=quote(model, safe=""))
         self._url = f"{endpoint.base_url.rstrip('/')}{path}"
         self._client: HttpClient | None = None
@@ -83,14 +84,14 @@ class EndpointModel:
         )
 
     def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:
-        """The fields of a request: those of every one, what the agent asks for, and what was given with the model."""
+        """Return the fields of a request: the protocol's, then the agent's, then the model's own."""
         protocol = self._endpoint.protocol
-        asked = protocol.request_options(self.target.model, sampling, has_tools=has_tools)
-        return {**protocol.options, **asked, **self._given}
+        options = protocol.request_options(self.target.model, sampling, has_tools=has_tools)
+        return {**protocol.options, **options, **self._options}
 
     @property
     def base_url(self) -> str:
-        """Where the endpoint is, before the path of a request."""
+        """The address of the endpoint without a path."""
         return self._endpoint.base_url.rstrip("/")
 
     async def aclose(self) -> None:
@@ -100,7 +101,7 @@ class EndpointModel:
             self._client = None
 
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
-        """Send the bytes, give the deltas as they come. Closing it closes the connection at once."""
+        """Send the bytes and yield the deltas as they arrive. Closing the generator closes the connection at once."""
         answer: HttpConnection | None = None
         try:
             answer = await self._post(body)
@@ -110,22 +111,27 @@ class EndpointModel:
                 for delta in join_deltas(chain.from_iterable(map(reader.read, events_in(fragment)))):
                     yield delta
             if not reader.done and not answer.is_framed:
-                raise ModelCutOff(model=self.name, problem="the stream ended without saying that it is done.")
+                raise ModelCutOff(model=self.name, problem="the stream ended without its end event.")
             yield reader.end()
             await answer.finish(LINGER)
         except WireError as error:
             raise ModelCutOff(model=self.name, problem=f"its stream cannot be read: {error}.") from error
         except TimeoutError as error:
-            raise ModelUnreachable(model=self.name, problem="no sign of life in time. Try again.") from error
+            raise ModelUnreachable(model=self.name, problem="no response in time. Try again.") from error
         except OSError as error:
-            raise self._broken(error, answered=answer is not None) from error
+            raise self._broken(error, is_answered=answer is not None) from error
         finally:
             if answer is not None:
                 answer.close()
 
     async def _post(self, body: bytes) -> HttpConnection:
         if self._client is None:
-            self._client = HttpClient(self._url, self._headers(), network=self._endpoint.network)
+            headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+            protocol, key = self._endpoint.protocol, self._endpoint.key
+            auth_header = {protocol.key_header: protocol.key_form.format(key=key)} if key else {}
+            self._client = HttpClient(
+                self._url, {**headers, **dict(protocol.headers), **auth_header}, network=self._endpoint.network
+            )
         answer = await self._client.post(body, self._endpoint.timeouts)
         if answer.status != OK:
             raise await self._refusal(answer)
@@ -133,26 +139,20 @@ class EndpointModel:
 
     async def _refusal(self, answer: HttpConnection) -> ModelError:
         try:
-            said = await _beginning(answer, ERROR_BYTES)
+            body = await _beginning(answer, ERROR_BYTES)
         except OSError:
-            # The status says enough.
-            said = b""
+            # The status is enough for an error.
+            body = b""
         finally:
             answer.close()
         wait = parse_retry_after(answer.header(b"retry-after") or None, self._clock())
-        wait = self._endpoint.protocol.retry_after(said) if wait is None else wait
-        return fault(answer.status, said, self._blame, wait)
+        wait = self._endpoint.protocol.retry_after(body) if wait is None else wait
+        return fault(answer.status, body, self._blame, wait)
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
-        protocol, key = self._endpoint.protocol, self._endpoint.key
-        shown = {protocol.key_header: protocol.key_form.format(key=key)} if key else {}
-        return {**headers, **dict(protocol.headers), **shown}
-
-    def _broken(self, error: OSError, *, answered: bool) -> ModelCutOff | ModelUnreachable:
-        if answered:
+    def _broken(self, error: OSError, *, is_answered: bool) -> ModelCutOff | ModelUnreachable:
+        if is_answered:
             return ModelCutOff(model=self.name, problem="the connection broke before the reply was whole.")
-        # Clients read this: nothing of the address but its host.
+        # Clients read this text, so it shows only the host.
         host = urlsplit(self._url).hostname or ""
         return ModelUnreachable(model=self.name, problem=unreachable(host, error, self._endpoint.url_setting))
 
@@ -165,16 +165,16 @@ def unreachable(host: str, error: OSError, url_setting: str) -> str:
 
 
 def _ways_to_read(answer: HttpConnection) -> tuple[Callable[[], Awaitable[bytes]], Callable[[bytes], Iterable[bytes]]]:
-    """How to read an answer on, and the events in what was read. A body that is plain JSON counts as one event."""
+    """Return a function that reads more of the answer, and one that splits it into events. Plain JSON is one event."""
     if answer.header(b"content-encoding").lower() not in ("", "identity"):
-        raise WireError(where="Content-Encoding", problem="the answer is compressed, which was not asked for")
+        raise WireError(where="Content-Encoding", problem="the answer is compressed, though the request excluded that")
     if answer.header(b"content-type").partition(";")[0].strip().lower() == "application/json":
         return lambda: _beginning(answer, JSON_BYTES), lambda whole: (whole,)
     return answer.read, EventReader().feed
 
 
 async def _beginning(answer: HttpConnection, most: int) -> bytes:
-    """As much of the body as may be shown; what comes after that is never read."""
+    """Read the first `most` bytes of the body."""
     body = b""
     while len(body) < most and (fragment := await answer.read()):
         body += fragment

@@ -1,6 +1,6 @@
-"""What a provider's refusal means: a status and an error body become the ModelError that says what to do. Pure.
+"""Errors of providers: a status and an error body become a ModelError that says what to do. Pure.
 
-And how long to wait before the call is made again: chance comes in as a number.
+Also the delay before a retry; its random part is an argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recto.conversation.json import Json, load, scrub
 from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 
 MESSAGE_LENGTH = 500
-# More doublings than any cap needs, few enough to stay a number.
+# More doublings than any cap needs, few enough to avoid an overflow.
 DOUBLINGS = 60
 USUAL_BACKOFF = BackoffSettings()
 BUSY = 429
@@ -25,10 +25,10 @@ OVERLOADED = 529
 UNAVAILABLE = 503
 TOO_LARGE = 413
 BAD_REQUEST = 400
-# Statuses that may pass: a timeout, a conflict with another request. Everything from 500 on is the server's own fault.
+# Temporary errors: a timeout, a conflict with another request. From 500 on the server failed.
 PASSING = (408, 409, 425)
 SERVER_FAULT = 500
-# Where a page that is too long is refused: some servers say so with a server's fault or inside the stream.
+# Statuses that reject a page as too long: some servers use a server error or report it inside the stream.
 LONG_STATUSES = (400, 422, 500)
 TOO_LONG = re.compile(
     r"context[_ -]length|context window|context size|maximum context|max_context|exceed\w* (?:the )?context"
@@ -38,29 +38,29 @@ TOO_LONG = re.compile(
     r"|reduce the length of the (?:messages|prompt|input)|token limit exceeded|string_above_max_length",
     re.IGNORECASE,
 )
-# Not "you exceeded your current quota": some providers say that of a limit that is over in a minute.
+# Without "you exceeded your current quota": some providers use it for a limit that ends within a minute.
 NO_QUOTA = re.compile(r"insufficient_quota|billing_|insufficient (?:balance|credits)", re.IGNORECASE)
-# What an error inside a stream calls itself, and the status it would have had.
-NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
+# Names of errors inside a stream, and the equivalent status.
+PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"rate.?limit|too.?many.?requests", re.IGNORECASE), BUSY),
     (re.compile(r"overloaded_error", re.IGNORECASE), OVERLOADED),
     (re.compile(r"server|overload|unavailable|timeout|api_error|internal", re.IGNORECASE), UNAVAILABLE),
     (re.compile(r"invalid|authentication|permission|not_found|unsupported", re.IGNORECASE), BAD_REQUEST),
 )
-# Where a provider finds fault with what is in a request. A page that is too large for it is PageTooLong.
+# Statuses for an invalid request. A page that is too long raises PageTooLong instead.
 OF_THE_PAGE = (400, 422)
 STATUS = re.compile("[45][0-9]{2}")
 ADVICE = {
     401: "Check {key}.",
-    403: "Check {key} and what it may use.",
+    403: "Check {key} and its permissions.",
     404: "Check the model's name and {url}.",
 }
-REDIRECTED = "it answers from another address (status {status}). Set {url} to that one."
+REDIRECTED = "it redirects to another address (status {status}). Set {url} to that address."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blame:
-    """Whose call failed and which settings it depends on, so that an error can name them. `secret` is never shown."""
+    """Model of a failed call and the settings it depends on, for errors. `secret` is never shown."""
 
     model: str
     key_setting: str = "the key"
@@ -69,17 +69,17 @@ class Blame:
 
 
 def fault(status: int, body: bytes, blame: Blame, retry_after: float | None = None) -> ModelError:
-    """The error for an answer with this status. `body` is what the provider says of it, in whatever form."""
+    """Return the error for an answer with this status and body, in any format."""
     return _fault(status, _error_of(body), blame, f"status {status}", retry_after)
 
 
 def stream_fault(error: Json, blame: Blame) -> ModelError:
-    """The error for an error object inside a stream, where its own code or type stands for the status."""
+    """Return the error for an error object inside a stream. Its code or type replaces the status."""
     return _fault(_status_of(error), error, blame, "inside its stream", None)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds from a Retry-After header: a number or a date; None when it is neither."""
+    """Return the seconds of a Retry-After header, a number or a date; None if it is neither."""
     if value is None:
         return None
     try:
@@ -98,29 +98,29 @@ def _seconds_until(date: str, now: datetime) -> float | None:
 
 
 def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: float | None) -> ModelError:
-    said = _said(error, blame)
+    text = _error_text(error, blame)
     names = f"{_field(error, 'code')} {_field(error, 'type')} {_message(error)}"
     if status == TOO_LARGE or (status in LONG_STATUSES and TOO_LONG.search(names)):
-        return PageTooLong(model=blame.model, problem=f"the page is too long for it. {said}")
+        return PageTooLong(model=blame.model, problem=f"the page is too long for it. {text}")
     if NO_QUOTA.search(names) and status in (BUSY, 402, 403):
-        return ModelRefused(model=blame.model, problem=f"the account has no quota left. {said}")
+        return ModelRefused(model=blame.model, problem=f"the account has no quota left. {text}")
     if status in (BUSY, OVERLOADED):
-        problem = f"{'it is asked too often' if status == BUSY else 'it is overloaded'} ({where}). {said}"
+        problem = f"{'its rate limit is reached' if status == BUSY else 'it is overloaded'} ({where}). {text}"
         return ModelBusy(model=blame.model, problem=problem, retry_after=retry_after)
     if status in PASSING or status >= SERVER_FAULT:
-        problem = f"the server failed ({where}). {said}"
+        problem = f"the server failed ({where}). {text}"
         return ModelUnreachable(model=blame.model, problem=problem, retry_after=retry_after)
     if status < BAD_REQUEST:
         problem = REDIRECTED.format(status=status, url=blame.url_setting)
         return ModelRefused(model=blame.model, problem=problem)
     template = ADVICE.get(status, "Change the request or the model's settings.")
     advice = template.format(key=blame.key_setting, url=blame.url_setting)
-    problem = f"it refused the request ({where}). {said} {advice}"
+    problem = f"it rejected the request ({where}). {text} {advice}"
     return ModelRefused(model=blame.model, problem=problem, may_be_the_page=status in OF_THE_PAGE)
 
 
 def _error_of(body: bytes) -> Json:
-    """The error object of a body; the text itself where the body holds none."""
+    """Return the error object of a body, or the whole text if it contains none."""
     text = scrub(body.decode("utf-8", "replace"))
     try:
         whole = load(text)
@@ -133,11 +133,11 @@ def _error_of(body: bytes) -> Json:
     return first
 
 
-def _said(error: Json, blame: Blame) -> str:
+def _error_text(error: Json, blame: Blame) -> str:
     message = " ".join(_message(error).split())
     hidden = message.replace(blame.secret, "***") if blame.secret else message
-    shown = hidden if len(hidden) <= MESSAGE_LENGTH else f"{hidden[: MESSAGE_LENGTH - 3]}..."
-    return f"The provider says: {shown}" if shown else "The provider says nothing of why."
+    text = hidden if len(hidden) <= MESSAGE_LENGTH else f"{hidden[: MESSAGE_LENGTH - 3]}..."
+    return f"The provider says: {text}" if text else "The provider gave no reason."
 
 
 def _message(error: Json) -> str:
@@ -166,16 +166,16 @@ def _status_of(error: Json) -> int:
         return BAD_REQUEST
     if NO_QUOTA.search(names):
         return BUSY
-    return next((status for pattern, status in NAMED if pattern.search(names)), UNAVAILABLE)
+    return next((status for pattern, status in PATTERNS if pattern.search(names)), UNAVAILABLE)
 
 
 def delay(
     failures: int, retry_after: float | None = None, chance: float = 0.0, settings: BackoffSettings = USUAL_BACKOFF
 ) -> float:
-    """Seconds to wait after this many failures (1 is the first), spread by `chance` in [0, 1).
+    """Return the seconds to wait after this many failures (1 is the first). `chance` in [0, 1) is the random part.
 
-    Our own wait doubles, half of it left to chance. What the provider asks for is waited in full, up to its cap, and a
-    little longer by chance, so that not all who were told the same come back at once.
+    Our own delay doubles, and half of it is random. A delay that the provider requests is kept in full, up to its cap,
+    plus a short random time, so that its clients do not all retry at once.
     """
     if retry_after is not None:
         return min(max(retry_after, 0.0), settings.retry_after_cap) + chance * settings.base

@@ -1,7 +1,7 @@
-"""Gemini's generateContent: what to ask for, and the reply as it streams. Pure. Refuses to guess that a reply is whole.
+"""Gemini's generateContent: request options, and a reader of streamed replies. Pure.
 
-The stream has no word for its end: it is read until the body ends. What the model signed goes back to it, so it is kept
-where it came.
+The stream has no end event, so the reader continues until the body ends. Signed parts go back to the model, so the
+reader keeps them and their places.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from recto.models.ports import (
     FinishReason,
     ReasoningDelta,
     ReplyEnd,
+    ReplyUsage,
     TextDelta,
     Usage,
-    Used,
     parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
@@ -36,10 +36,10 @@ FINISHES: Mapping[str, FinishReason] = {
     **dict.fromkeys(("OTHER", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "filtered"),
     **dict.fromkeys(("IMAGE_OTHER", "NO_IMAGE"), "filtered"),
 }
-# Reasons that say the reply came to nothing: asked again, most models do better.
+# Finish reasons of a failed reply. A retry usually succeeds.
 BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-# From here on a model is told how hard to think; those before are given tokens for it, and earlier ones do not think.
+# Since this version a model takes a thinking level; earlier ones take a token budget, and the oldest do not think.
 LEVELS: ModelVersion = (3, 0)
 BUDGETS_SINCE: ModelVersion = (2, 5)
 BUDGETS: Mapping[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
@@ -47,12 +47,12 @@ SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
 class ContentReader:
-    """Reads one reply. `finished` tells that the model said it is done; nothing tells that the stream is."""
+    """Reader of one reply. `finished`: the model gave a reason to stop; the stream has no end event."""
 
     def __init__(self, *, model: str, blame: Blame | None = None) -> None:
         self._model = model
         self._blame = blame or Blame(model=model)
-        # Words are held in pieces: a reply may have many thousands.
+        # Text is collected in pieces: a reply may have many thousands.
         self._parts: list[AssistantPart | list[str]] = []
         self._calls: list[ToolCall] = []
         self._usage: Usage | None = None
@@ -61,11 +61,11 @@ class ContentReader:
 
     @property
     def finished(self) -> bool:
-        """Whether a reason to stop was seen."""
+        """True after a reason to stop."""
         return bool(self._reason)
 
     def read(self, data: bytes) -> Iterator[Delta]:
-        """What the data of one event adds to the reply."""
+        """Yield the deltas of one event."""
         if not data.strip():
             return
         event = parse_event(data, self._blame.model)
@@ -74,17 +74,22 @@ class ContentReader:
         usage, is_first = read_usage(event.get("usageMetadata")), self._usage is None
         self._usage = usage or self._usage
         if usage and is_first:
-            yield Used(usage=usage)
+            yield ReplyUsage(usage=usage)
         blocked = text_of(object_of(event.get("promptFeedback")).get("blockReason"))
         self._reason = "SAFETY" if blocked else self._reason
-        candidate = _first(event.get("candidates"))
+        candidates = event.get("candidates")
+        first = candidates[0] if isinstance(candidates, list) and candidates else None
+        candidate = object_of(first)
         parts = object_of(candidate.get("content")).get("parts")
         for part in parts if isinstance(parts, list) else ():
             yield from self._take(object_of(part))
-        self._finish(text_of(candidate.get("finishReason")))
+        reason = text_of(candidate.get("finishReason"))
+        if reason in BROKEN:
+            raise ModelUnreachable(model=self._blame.model, problem=f"its reply failed ({reason}). Try again.")
+        self._reason = reason or self._reason
 
     def end(self) -> ReplyEnd:
-        """The end of the reply. ModelCutOff where the model never said that it is done."""
+        """Return the end of the reply. Raise ModelCutOff if the model gave no reason to stop."""
         if not self.finished:
             raise self._cut_off("the stream ended before the reply did.")
         parts = tuple(Text(text="".join(part)) if isinstance(part, list) else part for part in self._parts)
@@ -106,13 +111,13 @@ class ContentReader:
         elif isinstance(text, str):
             yield from self._say(text, text_of(part.get(SIGNATURE)))
         elif part:
-            # Code it ran, or a picture it made: nobody here reads it, and it wants it back.
+            # Executed code or a generated image: Recto does not read it, but Gemini expects it back.
             self._parts.append(part_state(dict(part), self._model))
 
     def _say(self, words: str, signature: str) -> Iterator[Delta]:
         if words:
             last = self._parts[-1] if self._parts else None
-            # Signed words stay by themselves: the signature is of those alone.
+            # Signed text is joined to no other text: the signature covers it alone.
             if isinstance(last, list) and not signature:
                 last.append(words)
             else:
@@ -129,23 +134,18 @@ class ContentReader:
             raise self._cut_off("a tool call in its reply has no name.")
         arguments = dump(object_of(call.get("args"))).decode()
         state = signature_state(signature, self._model) if signature else None
-        made = ToolCall(id=text_of(call.get("id")), name=name, arguments=arguments, state=state)
-        self._calls.append(made)
-        self._parts.append(made)
-        yield CallStarted(index=number, id=made.id, name=name)
+        tool_call = ToolCall(id=text_of(call.get("id")), name=name, arguments=arguments, state=state)
+        self._calls.append(tool_call)
+        self._parts.append(tool_call)
+        yield CallStarted(index=number, id=tool_call.id, name=name)
         yield CallDelta(index=number, arguments=arguments)
-
-    def _finish(self, reason: str) -> None:
-        if reason in BROKEN:
-            raise ModelUnreachable(model=self._blame.model, problem=f"its reply came to nothing ({reason}). Try again.")
-        self._reason = reason or self._reason
 
     def _cut_off(self, problem: str) -> ModelCutOff:
         return ModelCutOff(model=self._blame.model, problem=problem)
 
 
 def read_usage(usage: Json) -> Usage | None:
-    """The tokens a provider reports, or None where it reports none. What it thinks is beside its answer, not in it."""
+    """Return the reported tokens, or None without a report. Gemini counts thinking beside the output."""
     counts = object_of(usage)
     if not counts:
         return None
@@ -160,21 +160,17 @@ def read_usage(usage: Json) -> Usage | None:
     )
 
 
-def _first(candidates: Json) -> Mapping[str, Json]:
-    return object_of(candidates[0]) if isinstance(candidates, list) and candidates else {}
-
-
 def _retry_after(body: bytes) -> float | None:
-    """The delay that the details of an error name: "34s"."""
+    """Return the delay in the details of an error, such as "34s"."""
     details = object_of((load_object(body) or {}).get("error")).get("details")
     for detail in details if isinstance(details, list) else ():
-        found = SECONDS.fullmatch(text_of(object_of(detail).get("retryDelay")))
-        if found:
-            return float(found[1])
+        match = SECONDS.fullmatch(text_of(object_of(detail).get("retryDelay")))
+        if match:
+            return float(match[1])
     return None
 
 
-def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+def _request_options(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
     output = output_schema(sampling)
     config = present(
         temperature=sampling.temperature,
@@ -190,9 +186,9 @@ def _asked(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
 def _thinking(version: ModelVersion, effort: Effort | None) -> Options | None:
     if effort is None or version < BUDGETS_SINCE:
         return None
-    asked: Options = {"thinkingLevel": effort.upper()} if version >= LEVELS else {"thinkingBudget": BUDGETS[effort]}
-    # Without it nobody sees what it thinks.
-    return {"includeThoughts": True, **asked}
+    thinking: Options = {"thinkingLevel": effort.upper()} if version >= LEVELS else {"thinkingBudget": BUDGETS[effort]}
+    # By default Gemini does not return its thinking.
+    return {"includeThoughts": True, **thinking}
 
 
 def _tool_config(choice: str) -> Options:
@@ -207,7 +203,7 @@ GEMINI_CONTENT = WireProtocol(
     key_header="x-goog-api-key",
     key_form="{key}",
     options={},
-    request_options=_asked,
+    request_options=_request_options,
     reader=ContentReader,
     retry_after=_retry_after,
 )

@@ -1,7 +1,4 @@
-"""OpenAI chat completions: what to ask for, and the reply as it streams, with calls put together from fragments. Pure.
-
-Refuses to guess that a reply is whole.
-"""
+"""OpenAI chat completions: request options, and a reader that assembles streamed replies and tool calls. Pure."""
 
 from __future__ import annotations
 
@@ -23,25 +20,25 @@ Fragment: TypeAlias = Mapping[str, Json]
 
 DONE = b"[DONE]"
 FINISHES: Mapping[str, FinishReason] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
-# Reasons that say the server gave up, not the model.
+# Finish reasons of a server that gave up.
 GIVEN_UP = ("error", "abort", "insufficient_system_resource")
 DETAILS = "reasoning_details"
-# The first that has words is shown; all go back. Some servers send the same words under both names.
+# Fields of reasoning. The first with text is shown, all go back: some servers send the same text under both names.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")
 STATE_ORDER = ("reasoning", "reasoning_content", DETAILS)
-# Fields of a detail of reasoning that come in pieces.
+# Fields of a reasoning detail that arrive in pieces.
 PIECED = ("text", "summary")
-# Fields of a call that the format knows; others go back to the provider.
+# Standard fields of a call; others go back to the provider.
 OWN_FIELDS = ("id", "type", "function", "index")
 ANSWER = "answer"
-# What refusals of each status are called; others are the request's fault, or the server's.
+# Error types by status. Other statuses are invalid requests or server errors.
 ERROR_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-# How often a call is looked at whether it is whole: each look reads all of it.
+# Limit of checks whether a call is complete: each check parses all of it.
 MOST_LOOKS = 64
 
 
 class ChatReader:
-    """Reads one reply. `finished` tells that the model said it is done, `done` that the stream said so."""
+    """Reader of one reply. `finished`: the model gave a finish reason; `done`: the stream sent its end event."""
 
     def __init__(self, *, model: str, blame: Blame | None = None) -> None:
         self._model = model
@@ -51,16 +48,16 @@ class ChatReader:
         self._details: list[Mapping[str, Json]] = []
         self._usage: Usage | None = None
         self._reason = ""
-        self._refused = False
+        self._is_refusal = False
         self.done = False
 
     @property
     def finished(self) -> bool:
-        """Whether a finish reason was seen: nothing but usage may follow."""
+        """True after a finish reason: only usage may follow."""
         return bool(self._reason)
 
     def read(self, data: bytes) -> Iterable[Delta]:
-        """What the data of one event adds to the reply. Nothing is read after the stream said it is done."""
+        """Return the deltas of one event. Ignore all events after the end event."""
         word = data.strip()
         if self.done or not word:
             return ()
@@ -78,31 +75,33 @@ class ChatReader:
         choice = _first(chunk.get("choices"))
         if choice is None:
             return
-        # A server that does not stream after all has the whole message in place of a delta.
+        # A server without streaming sends the whole message in place of a delta.
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, Mapping):
-            yield from self._delta(delta)
+            yield from self._think(delta)
+            yield from (TextDelta(text=text) for text in _texts(delta.get("content")) if text)
+            refusal = delta.get("refusal")
+            if isinstance(refusal, str) and refusal:
+                self._is_refusal = True
+                yield TextDelta(text=refusal)
+            yield from self._calls.read(_calls_of(delta))
         self._usage = read_usage(choice.get("usage")) or self._usage
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
-            yield from self._finish(reason)
+            if reason in GIVEN_UP:
+                raise ModelUnreachable(model=self._blame.model, problem=f"the server gave up ({reason}). Try again.")
+            self._reason = reason
+            yield from self._calls.close()
+            if self._calls.nameless:
+                raise self._cut_off("a tool call in its reply has no name.")
 
     def end(self) -> ReplyEnd:
-        """The end of the reply. ModelCutOff where the model never said that it is done."""
+        """Return the end of the reply. Raise ModelCutOff without a finish reason."""
         if not self.finished:
             raise self._cut_off("the stream ended before the reply did.")
         return ReplyEnd(
             finish=self._ending(), usage=self._usage, state=tuple(self._state()), call_state=self._calls.state()
         )
-
-    def _delta(self, delta: Mapping[str, Json]) -> Iterator[Delta]:
-        yield from self._think(delta)
-        yield from (TextDelta(text=text) for text in _texts(delta.get("content")) if text)
-        refusal = delta.get("refusal")
-        if isinstance(refusal, str) and refusal:
-            self._refused = True
-            yield TextDelta(text=refusal)
-        yield from self._calls.read(_calls_of(delta))
 
     def _think(self, delta: Mapping[str, Json]) -> Iterator[Delta]:
         thoughts = [(name, text) for name in THOUGHT_FIELDS if isinstance(text := delta.get(name), str) and text]
@@ -124,20 +123,12 @@ class ChatReader:
         if not (same and (pieces or "signature" in detail)):
             self._details.append(detail)
             return
-        known = {name: value for name, value in detail.items() if value is not None}
-        joined = {name: f"{last[name]}{detail[name]}" for name in pieces}
-        self._details[-1] = {**last, **known, **joined}
-
-    def _finish(self, reason: str) -> Iterator[Delta]:
-        if reason in GIVEN_UP:
-            raise ModelUnreachable(model=self._blame.model, problem=f"the server gave up ({reason}). Try again.")
-        self._reason = reason
-        yield from self._calls.close()
-        if self._calls.nameless:
-            raise self._cut_off("a tool call in its reply has no name.")
+        fields = {name: value for name, value in detail.items() if value is not None}
+        texts = {name: f"{last[name]}{detail[name]}" for name in pieces}
+        self._details[-1] = {**last, **fields, **texts}
 
     def _ending(self) -> FinishReason:
-        if self._refused:
+        if self._is_refusal:
             return "refused"
         return FINISHES.get(self._reason) or ("tool_calls" if self._calls.any else "stop")
 
@@ -152,7 +143,7 @@ class ChatReader:
 
 
 def read_usage(usage: Json) -> Usage | None:
-    """The tokens a provider reports, or None where it reports none."""
+    """Return the reported tokens, or None without a report."""
     if not isinstance(usage, Mapping):
         return None
     prompt = object_of(usage.get("prompt_tokens_details"))
@@ -169,7 +160,7 @@ def read_usage(usage: Json) -> Usage | None:
 
 
 def _nothing_but_words(chunk: Mapping[str, Json]) -> str | None:
-    """The words of a chunk that says nothing else, as most do: the short way for them."""
+    """Return the text of a chunk that contains only text, as most do: a fast path."""
     choices = chunk.get("choices")
     choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
     delta = choice.get("delta") if isinstance(choice, dict) else None
@@ -201,69 +192,69 @@ def _calls_of(delta: Mapping[str, Json]) -> Sequence[Json]:
     calls = delta.get("tool_calls")
     if isinstance(calls, Sequence) and not isinstance(calls, str):
         return calls
-    # The form before tool calls: one function, without an id.
+    # The format before tool calls: one function without an id.
     function = delta.get("function_call")
     return [{"index": 0, "function": function}] if isinstance(function, Mapping) else ()
 
 
 @dataclass(kw_only=True)
 class _Call:
-    """A call as far as it is known. `id` is the provider's own, `waiting` are arguments not given out yet."""
+    """Partial call. `id` is the provider's own; `waiting` are arguments that are not emitted yet."""
 
     number: int
     place: Json
     id: str = ""
     name: str = ""
     started: bool = False
-    written: list[str] = field(default_factory=list[str])
+    pieces: list[str] = field(default_factory=list[str])
     waiting: list[str] = field(default_factory=list[str])
     extra: dict[str, Json] = field(default_factory=dict[str, Json])
     looks: int = 0
 
     def is_whole(self) -> bool:
-        """Whether its arguments are an object. Not asked for ever of one whose every fragment looks like the last."""
-        pieces = (*self.written[-1:], *self.waiting)
+        """Return True if the arguments are a JSON object. The number of checks is limited."""
+        pieces = (*self.pieces[-1:], *self.waiting)
         if not pieces or not pieces[-1].rstrip().endswith("}") or self.looks >= MOST_LOOKS:
             return False
         self.looks += 1
-        return load_object("".join((*self.written, *self.waiting))) is not None
+        return load_object("".join((*self.pieces, *self.waiting))) is not None
 
 
 class Calls:
-    """The calls of one reply. A call starts once its arguments begin, since until then its name may still grow."""
+    """Calls of one reply. A call starts with its arguments: until then its name may grow."""
 
     def __init__(self, *, model: str) -> None:
         self._model = model
         self._calls: list[_Call] = []
-        # The newest by what names it, and those that are not started yet: a reply may have thousands.
+        # The newest call by index or id, and the calls that have not started: a reply may have thousands.
         self._by_place: dict[str, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._not_started: list[_Call] = []
 
     @property
     def any(self) -> bool:
-        """Whether the model called a tool."""
+        """True if the model called a tool."""
         return bool(self._calls)
 
     @property
     def nameless(self) -> bool:
-        """Whether a call has no name (yet)."""
+        """True if a call has no name yet."""
         return any(not call.name for call in self._calls)
 
     def read(self, fragments: Sequence[Json]) -> Iterator[Delta]:
-        """What the fragments of one chunk add."""
+        """Yield the deltas of the fragments of one chunk."""
         for fragment in fragments:
             if isinstance(fragment, Mapping):
                 yield from self._read(fragment, alone=len(fragments) == 1)
 
     def close(self) -> Iterator[Delta]:
-        """Start what has not been started: the reply is over, no name will grow any more."""
+        """Start the remaining calls: the reply is over, so their names are complete."""
         for call in self._not_started:
             yield from self._give_out(call, over=True)
         self._not_started = [call for call in self._not_started if not call.started]
 
     def state(self) -> Mapping[int, Opaque]:
-        """Fields of calls that are none of the format's, for the provider to get back, by the number of the call."""
+        """Return the non-standard fields of calls, which go back to the provider, by the number of the call."""
         return {
             call.number: Opaque(
                 provider=WIRE, model=self._model, place="field", name="call", data=dump(call.extra).decode()
@@ -286,14 +277,15 @@ class Calls:
             self._by_place[str(call.place)] = call
         call.id = call.id or text_of(fragment.get("id"))
         self._by_id[call.id] = call
-        call.name = call.name if call.started else _longer(call.name, name)
+        # A partial name: servers send its next piece, or all of it again.
+        call.name = call.name if call.started else (name if name.startswith(call.name) else call.name + name)
         call.extra |= {key: value for key, value in fragment.items() if key not in OWN_FIELDS and value is not None}
         if arguments:
             call.waiting.append(arguments)
         yield from self._give_out(call, over=False)
 
     def _find(self, fragment: Fragment, *, alone: bool) -> _Call | None:
-        """The call a fragment speaks of: by index, else by id, else the last one."""
+        """Return the call of a fragment: by index, else by id, else the last one."""
         place, id = fragment.get("index"), text_of(fragment.get("id"))
         if place is not None:
             return self._by_place.get(str(place))
@@ -309,12 +301,12 @@ class Calls:
             yield CallStarted(index=call.number, id=call.id, name=call.name)
         for arguments in call.waiting:
             yield CallDelta(index=call.number, arguments=arguments)
-        call.written += call.waiting
+        call.pieces += call.waiting
         call.waiting = []
 
 
 def _begins_another(fragment: Fragment, call: _Call, arguments: str) -> bool:
-    """Whether a fragment with a name is a new call all the same: servers that send whole calls reuse index and id."""
+    """Return True if a fragment with a name is a new call: servers that send whole calls reuse index and id."""
     id = text_of(fragment.get("id"))
     if id and call.id and id != call.id:
         return True
@@ -322,36 +314,31 @@ def _begins_another(fragment: Fragment, call: _Call, arguments: str) -> bool:
     return bool(arguments or unnamed) and call.is_whole()
 
 
-def _longer(name: str, more: str) -> str:
-    """A name as far as it is known: servers send the next piece of it, or all of it again."""
-    return more if more.startswith(name) else name + more
-
-
 def _name_and_arguments(function: Mapping[str, Json]) -> tuple[str, str]:
     arguments = function.get("arguments")
     # Arguments are text; some servers send the object itself.
-    written = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
-    return text_of(function.get("name")), written
+    text = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
+    return text_of(function.get("name")), text
 
 
 def _asked_of_openai(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
-    return _asked(sampling, has_tools=has_tools) | present(max_completion_tokens=sampling.max_tokens)
+    return _request_options(sampling, has_tools=has_tools) | present(max_completion_tokens=sampling.max_tokens)
 
 
 def _asked_of_compatible(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
-    # The older name is all that most compatible servers know.
-    return _asked(sampling, has_tools=has_tools) | present(max_tokens=sampling.max_tokens)
+    # Most compatible servers accept only the older name.
+    return _request_options(sampling, has_tools=has_tools) | present(max_tokens=sampling.max_tokens)
 
 
-def _asked(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]:
+def _request_options(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]:
     choice = sampling.tool_choice if has_tools else None
-    named: Json = {"type": "function", "function": {"name": choice}}
+    function: Json = {"type": "function", "function": {"name": choice}}
     output = output_schema(sampling)
     answer: Json = {"name": ANSWER, "strict": True, "schema": output}
     return present(
         temperature=sampling.temperature,
         reasoning_effort=sampling.reasoning_effort,
-        tool_choice=choice if choice in (None, "auto", "none", "required") else named,
+        tool_choice=choice if choice in (None, "auto", "none", "required") else function,
         response_format={"type": "json_schema", "json_schema": answer} if output else None,
     )
 

@@ -1,6 +1,6 @@
-"""OpenAI Responses: what to ask for, and the reply as it streams. Pure. Refuses to guess that a reply is whole.
+"""OpenAI Responses: request options, and a reader of streamed replies. Pure.
 
-Nothing is stored at the provider: what a model thinks comes encrypted and goes back in its place.
+The provider stores nothing: reasoning arrives encrypted and goes back in its place.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
 from recto.page.wire.openai_responses import PHASE, WIRE, decode
 
-# Why a reply is incomplete. Whatever else the provider calls it, it ran into a limit.
+# Finish reasons of incomplete replies. Any other reason means a limit.
 FINISHES: Mapping[str, FinishReason] = {"content_filter": "filtered"}
-# Codes of failures that are the request's fault and do not say so.
+# Error codes of invalid requests whose names do not say so.
 OF_REQUEST = re.compile("image|policy|residency")
 BETWEEN_THOUGHTS = "\n\n"
 ANSWER = "answer"
@@ -29,27 +29,24 @@ ANSWER = "answer"
 
 @dataclass(kw_only=True)
 class _Item:
-    """An item as far as it came. `said` are the pieces of its words or arguments, `part` is the one it is at.
-
-    `number` is that of a call.
-    """
+    """Partial item: the pieces of its text or arguments, its current part, and the number of a call."""
 
     fields: Mapping[str, Json]
     number: int = 0
     part: Json = None
     is_whole: bool = False
-    said: list[str] = field(default_factory=list[str])
+    deltas: list[str] = field(default_factory=list[str])
 
     @property
     def kind(self) -> str:
         return text_of(self.fields.get("type"))
 
     def words(self) -> str:
-        return "".join(self.said)
+        return "".join(self.deltas)
 
 
 class ResponsesReader:
-    """Reads one reply. `done` tells that the provider said how it ended."""
+    """Reader of one reply. `done`: the provider sent the final event."""
 
     def __init__(self, *, model: str, blame: Blame | None = None) -> None:
         self._model = model
@@ -63,7 +60,7 @@ class ResponsesReader:
         self.done = False
 
     def read(self, data: bytes) -> Iterator[Delta]:
-        """What the data of one event adds to the reply. Nothing is read after the provider said it is done."""
+        """Yield the deltas of one event. Ignore all events after the final one."""
         if self.done or not data.strip():
             return
         event = parse_event(data, self._blame.model)
@@ -71,9 +68,13 @@ class ResponsesReader:
         match kind:
             case "response.output_text.delta" | "response.refusal.delta" | "response.function_call_arguments.delta":
                 self._has_refused |= kind == "response.refusal.delta"
-                yield from self._say(self._known(event), text_of(event.get("delta")))
+                yield from self._say(self._find_item(event), text_of(event.get("delta")))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield from self._think(self._known(event), event)
+                item = self._find_item(event)
+                words, part = text_of(event.get("delta")), event.get("summary_index", event.get("content_index"))
+                between = BETWEEN_THOUGHTS if words and item.deltas and part != item.part else ""
+                item.part = part
+                yield from self._say(item, between + words)
             case "response.output_item.added":
                 yield from self._begin(event.get("output_index"), object_of(event.get("item")))
             case "response.output_item.done":
@@ -81,16 +82,16 @@ class ResponsesReader:
             case "response.completed" | "response.incomplete" | "response.failed":
                 yield from self._end(kind.rpartition(".")[2], object_of(event.get("response")))
             case _ if event.get("object") == "response":
-                # A server that does not stream after all has the whole reply in one.
+                # A server without streaming sends the whole reply at once.
                 yield from self._end(text_of(event.get("status")), event)
             case _ if kind == "error" or event.get("error"):
                 raise self._fault(event.get("error") or event)
             case _:
-                # Beginnings and ends of what is inside an item, and events of a later version.
+                # Ignore events for the parts of an item, and those of later versions.
                 return
 
     def end(self) -> ReplyEnd:
-        """The end of the reply. ModelCutOff where the provider never said how it ended."""
+        """Return the end of the reply. Raise ModelCutOff without a final event."""
         if self._finish is None:
             raise self._cut_off("the stream ended before the reply did.")
         items = [fields for item in self._items.values() if (fields := _sent_back(item))]
@@ -118,27 +119,21 @@ class ResponsesReader:
             yield CallStarted(index=item.number, id=text_of(fields.get("call_id")), name=name)
 
     def _close(self, place: Json, fields: Mapping[str, Json]) -> Iterator[Delta]:
-        """An item that is whole says what of it was not said yet: all, where it did not come in pieces."""
+        """Yield the rest of a complete item: all of it if no pieces came before."""
         if str(place) not in self._items:
             yield from self._begin(place, fields)
         item = self._items[str(place)]
         item.fields, item.is_whole = fields, True
-        self._has_refused |= any(block.get("type") == "refusal" for block in _listed(fields.get("content")))
-        whole, said = _whole_words(item), item.words()
-        if whole.startswith(said):
-            yield from self._say(item, whole[len(said) :])
-
-    def _think(self, item: _Item, event: Mapping[str, Json]) -> Iterator[Delta]:
-        words, part = text_of(event.get("delta")), event.get("summary_index", event.get("content_index"))
-        between = BETWEEN_THOUGHTS if words and item.said and part != item.part else ""
-        item.part = part
-        yield from self._say(item, between + words)
+        self._has_refused |= any(block.get("type") == "refusal" for block in _as_list(fields.get("content")))
+        whole, words = _whole_words(item), item.words()
+        if whole.startswith(words):
+            yield from self._say(item, whole[len(words) :])
 
     def _say(self, item: _Item, words: str) -> Iterator[Delta]:
         if not words:
             return
-        is_first = not item.said
-        item.said.append(words)
+        is_first = not item.deltas
+        item.deltas.append(words)
         match item.kind:
             case "message":
                 yield TextDelta(text=words)
@@ -148,15 +143,15 @@ class ResponsesReader:
                 yield ReasoningDelta(text=BETWEEN_THOUGHTS + words if is_first and self._has_thought else words)
                 self._has_thought = True
 
-    def _known(self, event: Mapping[str, Json]) -> _Item:
+    def _find_item(self, event: Mapping[str, Json]) -> _Item:
         item = self._items.get(str(event.get("output_index")))
         if item is None:
-            raise self._cut_off("an event of its stream speaks of an item that never began.")
+            raise self._cut_off("an event of its stream refers to an item that never started.")
         return item
 
     def _end(self, status: str, response: Mapping[str, Json]) -> Iterator[Delta]:
         if not self._items:
-            for place, item in enumerate(_listed(response.get("output"))):
+            for place, item in enumerate(_as_list(response.get("output"))):
                 yield from self._close(place, item)
         match status:
             case "failed":
@@ -167,14 +162,14 @@ class ResponsesReader:
                 reason = text_of(object_of(response.get("incomplete_details")).get("reason"))
                 self._finish = FINISHES.get(reason, "length")
             case _:
-                raise self._cut_off(f"the provider gave its reply up ({status or 'no status'}).")
+                raise self._cut_off(f"the provider gave up the reply ({status or 'no status'}).")
         self._usage = read_usage(response.get("usage"))
         self.done = True
 
     def _fault(self, error: Json) -> ModelError:
-        said = object_of(error)
-        if OF_REQUEST.search(text_of(said.get("code"))):
-            return stream_fault({**said, "type": "invalid_request_error"}, self._blame)
+        fields = object_of(error)
+        if OF_REQUEST.search(text_of(fields.get("code"))):
+            return stream_fault({**fields, "type": "invalid_request_error"}, self._blame)
         return stream_fault(error, self._blame)
 
     def _cut_off(self, problem: str) -> ModelCutOff:
@@ -182,45 +177,45 @@ class ResponsesReader:
 
 
 def read_usage(usage: Json) -> Usage | None:
-    """The tokens a provider reports, or None where it reports none."""
+    """Return the reported tokens, or None without a report."""
     counts = object_of(usage)
     if not counts:
         return None
-    read, written = object_of(counts.get("input_tokens_details")), object_of(counts.get("output_tokens_details"))
+    read, output_details = object_of(counts.get("input_tokens_details")), object_of(counts.get("output_tokens_details"))
     return credible(
         Usage(
             input=count_of(counts.get("input_tokens")),
             output=count_of(counts.get("output_tokens")),
             cached=count_of(read.get("cached_tokens")),
             cache_written=count_of(read.get("cache_write_tokens")),
-            reasoning=count_of(written.get("reasoning_tokens")),
+            reasoning=count_of(output_details.get("reasoning_tokens")),
         )
     )
 
 
-def _listed(value: Json) -> list[Mapping[str, Json]]:
+def _as_list(value: Json) -> list[Mapping[str, Json]]:
     return [object_of(one) for one in value] if isinstance(value, list) else []
 
 
 def _whole_words(item: _Item) -> str:
-    """All that a whole item says, as its pieces would."""
+    """Return the whole text of a complete item."""
     fields = item.fields
     match item.kind:
         case "function_call":
             return text_of(fields.get("arguments"))
         case "message":
-            blocks = _listed(fields.get("content"))
+            blocks = _as_list(fields.get("content"))
             return "".join(text_of(block.get("text")) or text_of(block.get("refusal")) for block in blocks)
         case "reasoning":
-            thoughts = _listed(fields.get("summary")) or _listed(fields.get("content"))
-            return BETWEEN_THOUGHTS.join(text_of(thought.get("text")) for thought in thoughts)
+            thoughts = _as_list(fields.get("summary")) or _as_list(fields.get("content"))
+            return BETWEEN_THOUGHTS.join(text_of(one.get("text")) for one in thoughts)
         case _:
-            # Of what the provider's own tools do nobody is told.
+            # Calls of the provider's own tools are not shown.
             return ""
 
 
 def _sent_back(item: _Item) -> Mapping[str, Json] | None:
-    """An item as it goes back to the provider. None where there is nothing in it to be sent."""
+    """Return an item as it goes back to the provider, or None if it stays out."""
     fields, words = item.fields, item.words()
     match item.kind:
         case "message" if words:
@@ -229,25 +224,25 @@ def _sent_back(item: _Item) -> Mapping[str, Json] | None:
             id, name = text_of(fields.get("call_id")), text_of(fields.get("name"))
             return {"type": "function_call", "call_id": id, "name": name, "arguments": words}
         case "reasoning" if item.is_whole and (sealed := fields.get("encrypted_content")):
-            # With more than this it is refused when it comes back.
-            summary: Json = [*_listed(fields.get("summary"))]
+            # The API rejects other fields.
+            summary: Json = [*_as_list(fields.get("summary"))]
             return {"type": item.kind, "id": fields.get("id"), "summary": summary, "encrypted_content": sealed}
         case _:
-            # So is a thought without what was encrypted: the provider keeps nothing to know it by.
+            # The API rejects reasoning without its encrypted content too, since it stored nothing.
             return None
 
 
-def _asked(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
+def _request_options(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
     choice = sampling.tool_choice if has_tools else None
-    named: Json = {"type": "function", "name": choice}
+    function: Json = {"type": "function", "name": choice}
     effort, output = sampling.reasoning_effort, output_schema(sampling)
     answer: Json = {"type": "json_schema", "name": ANSWER, "strict": True, "schema": output}
     return present(
         temperature=sampling.temperature,
         max_output_tokens=sampling.max_tokens,
-        # Without a summary readers see nothing of what it thinks.
+        # By default the API returns no readable reasoning.
         reasoning={"effort": effort, "summary": "auto"} if effort else None,
-        tool_choice=choice if choice in (None, "auto", "none", "required") else named,
+        tool_choice=choice if choice in (None, "auto", "none", "required") else function,
         text={"format": answer} if output else None,
     )
 
@@ -258,6 +253,6 @@ OPENAI_RESPONSES = WireProtocol(
     key_header="Authorization",
     key_form="Bearer {key}",
     options={"stream": True, "store": False, "include": ["reasoning.encrypted_content"]},
-    request_options=_asked,
+    request_options=_request_options,
     reader=ResponsesReader,
 )

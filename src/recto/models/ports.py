@@ -1,4 +1,4 @@
-"""What a model is to the rest: a page goes in, deltas come out. Always a stream; who wants the whole collects it."""
+"""Interface of models: a page goes in, a stream of deltas comes out."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "fi
 
 @dataclass(frozen=True, kw_only=True)
 class TextDelta:
-    """More words of the answer. Never empty."""
+    """Next piece of the answer. Never empty."""
 
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningDelta:
-    """More of what the model thinks, for people to read. Never empty."""
+    """Next piece of readable reasoning. Never empty."""
 
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallStarted:
-    """The model begins a tool call. `index` tells calls of one reply apart.
+    """Start of a tool call. `index` identifies the call within the reply.
 
-    `id` is the provider's: empty where it sends none, and not always another than that of an earlier call.
+    `id` is the provider's: it may be empty, or repeat that of an earlier call.
     """
 
     index: int
@@ -44,7 +44,7 @@ class CallStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class CallDelta:
-    """More of a call's arguments, as the model writes them. Never empty."""
+    """Next piece of a call's arguments. Never empty."""
 
     index: int
     arguments: str
@@ -52,8 +52,8 @@ class CallDelta:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Tokens as the provider reports them. `input` holds `cached` (read from its cache) and `cache_written`;
-    `output` holds `reasoning`."""
+    """Tokens that the provider reports. `input` includes `cached` (read from its cache) and `cache_written`; `output`
+    includes `reasoning`."""
 
     input: int = 0
     output: int = 0
@@ -72,19 +72,18 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Used:
-    """Tokens the provider has reported before the end. They are in the usage of `ReplyEnd` too, if it comes to that."""
+class ReplyUsage:
+    """Tokens that the provider reports before the end. The usage of `ReplyEnd` includes them."""
 
     usage: Usage
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyEnd:
-    """The reply is whole. `usage` is None where none was reported.
+    """End of a complete reply. `usage` is None if the provider reports none.
 
-    `state` goes back to the provider with it, `call_state` with the call of that index. `parts` is the whole reply in
-    the order it came, where that is another order than state, words, calls: thinking between words or calls has to
-    stand there again.
+    `state` goes back to the provider with the reply, `call_state` with the call of that index. `parts` contains the
+    whole reply if its order differs from state, text, calls: thinking between them has to go back in its place.
     """
 
     finish: FinishReason
@@ -95,23 +94,24 @@ class ReplyEnd:
 
 
 def parts_in_unusual_order(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:
-    """The parts of a reply where they are not state, words, calls: the order it is put together in otherwise."""
-    return () if tuple(sorted(parts, key=_usual_place)) == parts else parts
+    """Return the parts of a reply unless their order is the usual one: state, text, calls."""
+    return (
+        ()
+        if tuple(sorted(parts, key=lambda part: 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2))
+        == parts
+        else parts
+    )
 
 
-def _usual_place(part: AssistantPart) -> int:
-    return 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2
-
-
-Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | Used | ReplyEnd
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | ReplyUsage | ReplyEnd
 
 
 class Model(Protocol):
-    """A model somewhere. `options` are the fields its pages need beside the conversation, `window` its size in tokens.
+    """A model. `options` are request fields beside the conversation, `window` is its context size in tokens.
 
-    `options_for` are the same with what an agent asks for, in the words of this model's provider; `has_tools` says
-    whether the page offers tools natively. `stream` sends these very bytes. It ends with exactly one `ReplyEnd`, or
-    raises a ModelError; closing it ends the call.
+    `options_for` adds the options of an agent in the provider's format; `has_tools` is True if the page offers native
+    tools. `stream` sends the bytes unchanged. It ends with exactly one `ReplyEnd` or raises a ModelError; closing it
+    ends the call.
     """
 
     @property

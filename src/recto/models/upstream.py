@@ -1,4 +1,4 @@
-"""Providers that requests of other agents are sent on to (X3): which one speaks a wire, and sending it any request."""
+"""Providers to which the gateway forwards requests (X3): the choice of one for each SDK, and the connection to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recto.models.wire_protocol import ProviderSdk, ReplyReader
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamRequest:
-    """A request to a provider. `path` follows its base url and has the query with it; `key` overrides the server's."""
+    """Request to a provider. `path` follows the base URL and includes the query; `key` overrides the server's."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class UpstreamRequest:
 
 
 class Upstream:
-    """A provider, its address and the server's key for it. Its connections are its own."""
+    """Provider with its address, the server's key and its own connections."""
 
     def __init__(self, endpoint: Endpoint, *, needs_key: bool) -> None:
         self.provider = endpoint.provider
@@ -40,11 +40,11 @@ class Upstream:
         self._client: HttpClient | None = None
 
     def name_of(self, model: str) -> str:
-        """What a model is called here, and in lists of prices."""
+        """Return the name of a model in Recto and in price lists."""
         return f"{self.provider}:{model}"
 
     def blame(self, model: str, key: tuple[str, str] | None) -> Blame:
-        """Whose fault it is when a call of a model fails. `key` is that of the request, as in all of these."""
+        """Return the settings that errors of a model name. `key` is that of the request, as in the other methods."""
         return Blame(
             model=self.name_of(model),
             key_setting="the key you sent" if key else self.key_setting,
@@ -53,53 +53,53 @@ class Upstream:
         )
 
     def reader(self, path: str, model: str, key: tuple[str, str] | None) -> ReplyReader | None:
-        """Begin to read what is answered at a path of the provider; None where that is no reply of a model."""
-        known = (provider.protocol for provider in PROVIDERS if provider.protocol.path == path)
-        protocol = next(known, None)
+        """Return a reader for answers of a path; None if they are no replies of a model."""
+        protocols = (provider.protocol for provider in PROVIDERS if provider.protocol.path == path)
+        protocol = next(protocols, None)
         return protocol.reader(model=model, blame=self.blame(model, key)) if protocol else None
 
     async def send(self, request: UpstreamRequest) -> HttpConnection:
-        """Send it. Returns once the head of the answer is there. Nobody there: ModelUnreachable."""
+        """Send the request and return after the head of the answer. Raise ModelUnreachable without an answer."""
         if self._client is None:
             self._client = HttpClient(self.base_url, {}, network=self._endpoint.network)
-        headers = {**dict(self._endpoint.protocol.headers), **request.headers, **self._shown(request.key)}
+        headers = {**dict(self._endpoint.protocol.headers), **request.headers, **self._auth_header(request.key)}
         url, timeouts = f"{self.base_url}{request.path}", self._endpoint.timeouts
         try:
             return await self._client.send(request.method, url, headers, request.body, timeouts)
         except TimeoutError as error:
-            raise ModelUnreachable(model=self.provider, problem="no sign of life in time. Try again.") from error
+            raise ModelUnreachable(model=self.provider, problem="no response in time. Try again.") from error
         except OSError as error:
             problem = unreachable("it", error, self._endpoint.url_setting)
             raise ModelUnreachable(model=self.provider, problem=problem) from error
 
-    def _shown(self, key: tuple[str, str] | None) -> dict[str, str]:
+    def _auth_header(self, key: tuple[str, str] | None) -> dict[str, str]:
         protocol = self._endpoint.protocol
         if key is not None:
             return dict([key])
         return {protocol.key_header.lower(): protocol.key_form.format(key=self._endpoint.key)} if self.has_key else {}
 
     async def aclose(self) -> None:
-        """Close every connection to it."""
+        """Close every connection to the provider."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
 
 def choose_providers(model: str, environment: Mapping[str, str]) -> Mapping[ProviderSdk, Provider]:
-    """Whom to ask for each SDK: who has the server's own model, else one whose address is set, else the first."""
-    chosen = dict[ProviderSdk, Provider]()
+    """Return the provider for each SDK: the server model's, else one with an address, else the first."""
+    providers = dict[ProviderSdk, Provider]()
     for provider in PROVIDERS:
         sdk = provider.protocol.sdk
         is_named = model.partition(":")[0] == provider.name
         is_set = not provider.needs_key and bool(environment.get(provider.url_setting))
-        if sdk and (is_named or sdk not in chosen or (is_set and chosen[sdk].name != model.partition(":")[0])):
-            chosen[sdk] = provider
-    return chosen
+        if sdk and (is_named or sdk not in providers or (is_set and providers[sdk].name != model.partition(":")[0])):
+            providers[sdk] = provider
+    return providers
 
 
 def make_upstream(
     provider: Provider, environment: Mapping[str, str], timeouts: Timeouts, network: Network | None = None
 ) -> Upstream:
-    """A provider to send requests on to; without a key, those of callers. A wrong address raises SettingsError."""
+    """Return an upstream, with the callers' keys if it has none. Raise SettingsError for a bad address."""
     endpoint = endpoint_of(replace(provider, needs_key=False), environment, timeouts, network)
     return Upstream(endpoint, needs_key=provider.needs_key)

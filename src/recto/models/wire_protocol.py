@@ -1,7 +1,7 @@
-"""What talking to a provider takes: where to post, how to show the key, what to ask for, how to read the reply.
+"""Protocol of a provider: its path, the header of its key, request options and the reader of replies.
 
-What an agent does not ask for is left to the model. What a model is known to refuse on every call is left out;
-everything else is sent as asked, and the provider's refusal says what is wrong with it.
+Options that an agent does not set are left to the model. Options that a model always rejects are left out; all others
+are sent, and the provider's error explains a problem.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from recto.page.wire.base import WireName
 
 Options: TypeAlias = Mapping[str, Json]
 ModelVersion: TypeAlias = tuple[int, int]
-# Newer than any model: a name that tells no version is taken for one of today's.
+# Newer than any model: a name without a version counts as a current model.
 NEWEST: ModelVersion = (99, 0)
 
 
 class ReplyReader(Protocol):
-    """Reads one reply, event by event. `done` tells that the stream said it is over."""
+    """Reader of one reply, event by event. `done`: the stream sent its end event."""
 
     done: bool
 
@@ -34,13 +34,13 @@ class ReplyReader(Protocol):
 
 
 class MakeReader(Protocol):
-    """Begins to read a reply of a model."""
+    """Constructor of a reader for the reply of a model."""
 
     def __call__(self, *, model: str, blame: Blame) -> ReplyReader: ...
 
 
 class RequestOptions(Protocol):
-    """The fields of a request that say what an agent asks for. `has_tools`: the page offers tools natively."""
+    """Function that returns the request fields for an agent. `has_tools`: the page offers native tools."""
 
     def __call__(self, model: str, sampling: Sampling, /, *, has_tools: bool) -> Options: ...
 
@@ -51,11 +51,11 @@ def _not_said(_body: bytes) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSdk:
-    """What SDKs of a provider ask for and expect, where something else answers in its place (X3).
+    """Requests and errors of a provider's SDKs, for the gateway (X3).
 
-    `path` is where requests with messages go, `also` are paths that are passed on; all begin with `base`, where the
-    provider's address has that in it. `own_header` is sent by none but these SDKs. `error` is a refusal's body, for a
-    status, a code and words; `fault_event` has a place for one that ends a stream.
+    `path` receives requests with messages, `also` are further forwarded paths; all begin with `base` if the provider's
+    address includes it. Only these SDKs send `own_header`. `error` returns an error body for a status, a code and a
+    message; `fault_event` is the template of an error that ends a stream.
     """
 
     path: str
@@ -68,11 +68,11 @@ class ProviderSdk:
 
 @dataclass(frozen=True, kw_only=True)
 class WireProtocol:
-    """A provider's way of talking. `path` follows the base url and has {model} where the model goes into it; `key_form`
-    has {key} where the key goes into a header.
+    """Protocol of a provider. `path` follows the base URL, with {model} for the model; `key_form` is the value of the
+    key header, with {key} for the key.
 
-    `options` are fields of every request. `retry_after` are the seconds that the body of a refusal says to wait. `sdk`
-    is what others who speak it expect of us.
+    `options` are fields of every request. `retry_after` returns the seconds to wait from the body of an error. `sdk`
+    describes the format for the gateway.
     """
 
     wire: WireName
@@ -88,13 +88,13 @@ class WireProtocol:
 
 
 def version_in(model: str, pattern: re.Pattern[str]) -> ModelVersion:
-    """The version that a model's name tells: the two numbers of the pattern, the second 0 where it has none."""
-    found = pattern.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else NEWEST
+    """Return the version in a model's name: the two numbers of the pattern. The second defaults to 0."""
+    match = pattern.search(model)
+    return (int(match[1]), int(match[2] or 0)) if match else NEWEST
 
 
 def output_schema(sampling: Sampling) -> Options | None:
-    """The JSON Schema an answer has to follow, where one is asked for."""
+    """Return the JSON Schema of the answer, or None if the agent sets none."""
     if sampling.output is None:
         return None
     schema = load_object(sampling.output)
@@ -106,5 +106,5 @@ def output_schema(sampling: Sampling) -> Options | None:
 
 
 def present(**fields: Json) -> dict[str, Json]:
-    """The fields that have a value."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

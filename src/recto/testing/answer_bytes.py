@@ -84,12 +84,12 @@ def _pieces(answer: Answer, wire: WireName) -> Sequence[bytes]:
 
 
 def _head(answer: Answer, wire: WireName) -> bytes:
-    given = dict(answer.headers)
-    kind = {} if "Content-Type" in given else {"Content-Type": "text/event-stream"}
+    headers = dict(answer.headers)
+    kind = {} if "Content-Type" in headers else {"Content-Type": "text/event-stream"}
     framing: dict[Framing, dict[str, str]] = {
         "chunked": {"Transfer-Encoding": "chunked"},
         "length": {"Content-Length": str(len(render(answer, wire)))},
         "close": {"Connection": "close"},
     }
-    lines = [f"{name}: {value}\r\n" for name, value in (kind | given | framing[answer.framing]).items()]
+    lines = [f"{name}: {value}\r\n" for name, value in (kind | headers | framing[answer.framing]).items()]
     return f"HTTP/1.1 {answer.status} {'OK' if answer.status == OK else 'Refused'}\r\n{''.join(lines)}\r\n".encode()

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from recto.conversation.json import Json, dump, load_object
 from recto.models.ports import Usage
-from recto.testing.model_answers import PIECES, Answer, Call, Fields, argument_pieces
+from recto.testing.model_answers import PIECES, Answer, Fields, argument_pieces
 
 # Anthropic's stop reasons by OpenAI's, and its error types by status.
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -29,17 +29,30 @@ def message_events(answer: Answer) -> tuple[bytes, ...]:
     if answer.body is not None:
         return (_failure(answer.status, answer.body),)
     usage = answer.usage or Usage()
-    begun = (_event("message_start", message=_message(usage)), _event("ping"))
+    counts = {
+        "input_tokens": usage.input - usage.cached - usage.cache_written,
+        "cache_creation_input_tokens": usage.cache_written,
+        "cache_read_input_tokens": usage.cached,
+        "output_tokens": min(usage.output, 1),
+    }
+    empty: Fields = {"content": (), "stop_reason": None, "stop_sequence": None, "usage": counts}
+    start = (
+        _event(
+            "message_start",
+            message={"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", **empty},
+        ),
+        _event("ping"),
+    )
     blocks = tuple(event for index, block in enumerate(_blocks(answer)) for event in _block_events(index, *block))
     if answer.fault:
         kind, message = answer.fault
-        return (*begun, *blocks, _event("error", error={"type": kind, "message": message}))
+        return (*start, *blocks, _event("error", error={"type": kind, "message": message}))
     finish = answer.finish or ("tool_calls" if answer.calls else "stop")
     delta = {"stop_reason": FINISHES.get(finish, finish), "stop_sequence": None}
     details = {"thinking_tokens": usage.reasoning}
-    written = {"output_tokens": usage.output, "output_tokens_details": details}
-    ended = (_event("message_delta", delta=delta, usage=written),)
-    return (*begun, *blocks, *ended, *((_event("message_stop"),) if answer.done else ()))
+    output_usage = {"output_tokens": usage.output, "output_tokens_details": details}
+    end = (_event("message_delta", delta=delta, usage=output_usage),)
+    return (*start, *blocks, *end, *((_event("message_stop"),) if answer.done else ()))
 
 
 def _blocks(answer: Answer) -> Iterator[tuple[Fields, list[Fields]]]:
@@ -48,21 +61,22 @@ def _blocks(answer: Answer) -> Iterator[tuple[Fields, list[Fields]]]:
         thoughts: list[Fields] = [
             {"type": "thinking_delta", "thinking": piece} for piece in PIECES.findall(answer.reasoning)
         ]
-        signed: Fields = {"type": "signature_delta", "signature": answer.signature}
-        yield {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signed]
+        signature: Fields = {"type": "signature_delta", "signature": answer.signature}
+        yield {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signature]
     if answer.redacted:
         yield {"type": "redacted_thinking", "data": answer.redacted}, []
     if answer.text:
         pieces = PIECES.findall(answer.text)
         yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces]
     for call in answer.calls:
-        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}, _inputs(call)
-
-
-def _inputs(call: Call) -> list[Fields]:
-    # A call without arguments streams nothing: its input stays the empty object of the block start.
-    pieces = [] if call.arguments == "{}" else argument_pieces(call)
-    return [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *pieces)]
+        # A call without arguments streams nothing: its input stays the empty object of the block start.
+        yield (
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": {}},
+            [
+                {"type": "input_json_delta", "partial_json": piece}
+                for piece in ("", *([] if call.arguments == "{}" else argument_pieces(call)))
+            ],
+        )
 
 
 def _block_events(index: int, start: Fields, deltas: list[Fields]) -> Iterator[bytes]:
@@ -71,24 +85,13 @@ def _block_events(index: int, start: Fields, deltas: list[Fields]) -> Iterator[b
     yield _event("content_block_stop", index=index)
 
 
-def _message(usage: Usage) -> Fields:
-    counts = {
-        "input_tokens": usage.input - usage.cached - usage.cache_written,
-        "cache_creation_input_tokens": usage.cache_written,
-        "cache_read_input_tokens": usage.cached,
-        "output_tokens": min(usage.output, 1),
-    }
-    empty: Fields = {"content": (), "stop_reason": None, "stop_sequence": None, "usage": counts}
-    return {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", **empty}
-
-
 def _failure(status: int, body: bytes) -> bytes:
     """Return the error in Anthropic's format if the script has OpenAI's, else unchanged."""
     error = (load_object(body) or {}).get("error")
     if not isinstance(error, Mapping) or "code" not in error:
         return body
-    said: Json = {"type": ERRORS.get(status, OTHER_ERROR), "message": error.get("message")}
-    return dump({"type": "error", "error": said, "request_id": "req_1"})
+    details: Json = {"type": ERRORS.get(status, OTHER_ERROR), "message": error.get("message")}
+    return dump({"type": "error", "error": details, "request_id": "req_1"})
 
 
 def _event(kind: str, **fields: object) -> bytes:

@@ -30,17 +30,38 @@ def content_events(answer: Answer) -> tuple[bytes, ...]:
     if answer.body is not None:
         return (_failure(answer.status, answer.body),)
     usage = answer.usage or Usage()
-    begun = {"promptTokenCount": usage.input, "totalTokenCount": usage.input} if answer.usage else {}
-    chunks = [_chunk({"content": {"role": "model", "parts": [part]}, "index": 0}, begun) for part in _parts(answer)]
+    start_usage = {"promptTokenCount": usage.input, "totalTokenCount": usage.input} if answer.usage else {}
+    chunks = [
+        _chunk({"content": {"role": "model", "parts": [part]}, "index": 0}, start_usage) for part in _parts(answer)
+    ]
     if answer.fault:
         kind, message = answer.fault
         return (*chunks, b"data: " + dump({"error": {"code": 503, "message": message, "status": kind}}) + b"\n\n")
     if not answer.done:
         return tuple(chunks)
     finish = answer.finish or "stop"
-    last: Fields = {"content": {"role": "model", "parts": _ending(answer)}, "index": 0}
-    said = _chunk(last | {"finishReason": FINISHES.get(finish, finish)}, _usage(usage) if answer.usage else {})
-    return (*chunks, said)
+    # A reply without calls has its signature here, without text.
+    is_signed = answer.reasoning and not answer.calls
+    last: Fields = {
+        "content": {
+            "role": "model",
+            "parts": [{"text": ""} | ({"thoughtSignature": signature(answer)} if is_signed else {})],
+        },
+        "index": 0,
+    }
+    last_chunk = _chunk(
+        last | {"finishReason": FINISHES.get(finish, finish)},
+        {
+            "promptTokenCount": usage.input,
+            "candidatesTokenCount": usage.output - usage.reasoning,
+            "thoughtsTokenCount": usage.reasoning,
+            "cachedContentTokenCount": usage.cached,
+            "totalTokenCount": usage.input + usage.output,
+        }
+        if answer.usage
+        else {},
+    )
+    return (*chunks, last_chunk)
 
 
 def signature(answer: Answer) -> str:
@@ -53,29 +74,13 @@ def _parts(answer: Answer) -> Iterator[Fields]:
     yield from ({"text": piece} for piece in PIECES.findall(answer.text))
     for number, call in enumerate(answer.calls):
         # Gemini signs only the first of several calls.
-        signed = {"thoughtSignature": signature(answer)} if answer.reasoning and number == 0 else {}
-        yield {"functionCall": {"id": call.id, "name": call.name, "args": verbatim(call.arguments)}} | signed
-
-
-def _ending(answer: Answer) -> list[Fields]:
-    """Return the last part. A reply without calls carries its signature there, without text."""
-    is_signed = answer.reasoning and not answer.calls
-    return [{"text": ""} | ({"thoughtSignature": signature(answer)} if is_signed else {})]
-
-
-def _usage(usage: Usage) -> dict[str, object]:
-    return {
-        "promptTokenCount": usage.input,
-        "candidatesTokenCount": usage.output - usage.reasoning,
-        "thoughtsTokenCount": usage.reasoning,
-        "cachedContentTokenCount": usage.cached,
-        "totalTokenCount": usage.input + usage.output,
-    }
+        signature_field = {"thoughtSignature": signature(answer)} if answer.reasoning and number == 0 else {}
+        yield {"functionCall": {"id": call.id, "name": call.name, "args": verbatim(call.arguments)}} | signature_field
 
 
 def _chunk(candidate: Fields, usage: Fields) -> bytes:
-    counted = {"usageMetadata": usage} if usage else {}
-    return b"data: " + dump({"candidates": [candidate], **counted, "modelVersion": "scripted"}) + b"\n\n"
+    metadata = {"usageMetadata": usage} if usage else {}
+    return b"data: " + dump({"candidates": [candidate], **metadata, "modelVersion": "scripted"}) + b"\n\n"
 
 
 def _failure(status: int, body: bytes) -> bytes:
@@ -83,5 +88,5 @@ def _failure(status: int, body: bytes) -> bytes:
     error = (load_object(body) or {}).get("error")
     if not isinstance(error, Mapping) or "type" not in error:
         return body
-    said: Json = {"code": status, "message": error.get("message"), "status": STATUSES.get(status, OTHER_STATUS)}
-    return dump({"error": said})
+    details: Json = {"code": status, "message": error.get("message"), "status": STATUSES.get(status, OTHER_STATUS)}
+    return dump({"error": details})

@@ -149,7 +149,7 @@ class ModelServer:
             return self._script[request.number] if request.number < len(self._script) else DEFAULT
         try:
             return self._script(request)
-        except Exception as error:  # the client reads that a script failed, or its test would wait for ever
+        except Exception as error:  # The client sees that the script failed; its test would otherwise wait forever.
             return failure(500, f"the script failed: {error!r}")
 
     def _run(self) -> None:
@@ -204,8 +204,8 @@ class _Connection(asyncio.Protocol):
         """Answer the next complete request, unless an answer is in progress."""
         if self._request is not None or self.transport.is_closing():
             return
-        head, found, rest = self._buffer.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+        if not separator:
             return
         length = CONTENT_LENGTH.search(head)
         end = int(length[1]) if length else 0
@@ -223,16 +223,13 @@ class _Connection(asyncio.Protocol):
     async def _play(self, request: Request, answer: Answer) -> None:
         for number, piece in enumerate(writes(answer, wire_at(request.path) or DEFAULT_WIRE)):
             if answer.hang or (answer.hold and number == answer.hold_after):
-                await self._wait(request, answer)
+                request.held_event.set()
+                while answer.hang or not (answer.hold and answer.hold.is_set()):
+                    await asyncio.sleep(LOOK)
             self.transport.write(piece)
             await asyncio.sleep(answer.delay)
         self._task = None
         self._finish(answer)
-
-    async def _wait(self, request: Request, answer: Answer) -> None:
-        request.held_event.set()
-        while answer.hang or not (answer.hold and answer.hold.is_set()):
-            await asyncio.sleep(LOOK)
 
     def _finish(self, answer: Answer) -> None:
         self._request = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from recto.conversation.json import dump
-from recto.models.ports import Usage
-from recto.testing.model_answers import PIECES, Answer, Call, argument_pieces
+from recto.testing.model_answers import PIECES, Answer, argument_pieces
 
 DONE = b"data: [DONE]\n\n"
 
@@ -21,32 +20,31 @@ def chat_events(answer: Answer) -> tuple[bytes, ...]:
     deltas += [{"reasoning_content": piece} for piece in PIECES.findall(answer.reasoning)]
     deltas += [{"content": piece} for piece in PIECES.findall(answer.text)]
     for index, call in enumerate(answer.calls):
-        deltas += _call_deltas(index, call)
+        fragments: list[dict[str, object]] = [
+            {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        ]
+        fragments += [{"index": index, "function": {"arguments": piece}} for piece in argument_pieces(call)]
+        deltas += [{"tool_calls": [fragment]} for fragment in fragments]
     chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
     if answer.fault:
         kind, message = answer.fault
         return (*chunks, b"data: " + dump({"error": {"type": kind, "message": message}}) + b"\n\n")
     chunks.append(_chunk([{"index": 0, "delta": {}, "finish_reason": finish}]))
     if answer.usage:
-        chunks.append(_chunk([], usage=_usage(answer.usage)))
+        usage = answer.usage
+        chunks.append(
+            _chunk(
+                [],
+                usage={
+                    "prompt_tokens": usage.input,
+                    "completion_tokens": usage.output,
+                    "total_tokens": usage.input + usage.output,
+                    "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
+                    "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+                },
+            )
+        )
     return (*chunks, *((DONE,) if answer.done else ()))
-
-
-def _call_deltas(index: int, call: Call) -> list[dict[str, object]]:
-    function: dict[str, object] = {"name": call.name, "arguments": ""}
-    begun = {"index": index, "id": call.id, "type": "function", "function": function}
-    rest = [{"index": index, "function": {"arguments": piece}} for piece in argument_pieces(call)]
-    return [{"tool_calls": [fragment]} for fragment in (begun, *rest)]
-
-
-def _usage(usage: Usage) -> dict[str, object]:
-    return {
-        "prompt_tokens": usage.input,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-    }
 
 
 def _chunk(choices: list[dict[str, object]], **rest: object) -> bytes:

@@ -23,7 +23,7 @@ TOKEN = "the-token-of-our-test-servers"  # noqa: S105 - opens only servers of te
 
 
 def free_port() -> int:
-    """A port nobody listens on now. Somebody else may take it: use it soon."""
+    """Return a free port. Use it soon: another process may take it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -33,8 +33,8 @@ def free_port() -> int:
 class NotStarted(RuntimeError):
     """A server exited or timed out before it listened; `code` is its exit code, if any."""
 
-    def __init__(self, code: int | None, said: str) -> None:
-        super().__init__(f"The server did not start (it ended with {code}): {said}")
+    def __init__(self, code: int | None, output: str) -> None:
+        super().__init__(f"The server did not start (it ended with {code}): {output}")
         self.code = code
 
 
@@ -55,25 +55,25 @@ class ServerProcess:
 
     @classmethod
     def serve(cls, data: Path, environment: Mapping[str, str], *flags: str, token: str | None = TOKEN) -> Self:
-        """`recto serve` on a data folder."""
+        """Return a `recto serve` process on a data folder."""
         return cls(["recto", "serve", "--port", "0", "--data", str(data), *flags], environment, token=token)
 
     def __enter__(self) -> Self:
         self._process = self._start()
         until = time.monotonic() + START_SECONDS
-        ended = None
-        while ended is None and time.monotonic() < until:
-            # In this order: what it said before it ended is read as well.
-            ended = self._process.poll()
-            found = LISTENING.search(self.output)
-            if found:
-                self.url = found[1]
+        code = None
+        while code is None and time.monotonic() < until:
+            # In this order, to include the output before the exit.
+            code = self._process.poll()
+            match = LISTENING.search(self.output)
+            if match:
+                self.url = match[1]
                 return self
             time.sleep(0.01)
         self.kill()
-        said = self.output
+        output = self.output
         self._output.close()
-        raise NotStarted(ended, said)
+        raise NotStarted(code, output)
 
     def _start(self) -> subprocess.Popen[bytes] | WarmProcess:
         if can_fork(self._environment):
@@ -88,12 +88,12 @@ class ServerProcess:
 
     @property
     def output(self) -> str:
-        """All it has printed."""
+        """The complete output so far."""
         return os.pread(self._output.fileno(), 1_000_000, 0).decode(errors="replace")
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._running.pid
 
     @property
@@ -103,21 +103,21 @@ class ServerProcess:
         return self._process
 
     def wait(self, seconds: float = START_SECONDS) -> int:
-        """Wait for it to end. Returns its exit code; minus the number of the signal that ended it."""
+        """Wait for the end and return the exit code, or the negative number of the signal that ended the process."""
         return self._running.wait(seconds)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self._running.poll() is None:
             self.send(signal.SIGKILL)
-            # A paused process dies all the same.
+            # This also ends a paused process.
             self.wait()
 
     def stop(self, seconds: float = START_SECONDS) -> int:
-        """Ask it to stop, and wait."""
+        """Ask the process to stop, and wait."""
         self.send(signal.SIGTERM)
         return self.wait(seconds)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to it."""
+        """Send a signal to the process."""
         self._running.send_signal(number)

@@ -26,9 +26,9 @@ def response_events(answer: Answer) -> tuple[bytes, ...]:
 
 
 def _events(answer: Answer) -> Iterator[_Fields]:
-    begun = _response("in_progress", ())
-    yield {"type": "response.created", "response": begun}
-    yield {"type": "response.in_progress", "response": begun}
+    response = _response("in_progress", ())
+    yield {"type": "response.created", "response": response}
+    yield {"type": "response.in_progress", "response": response}
     items = [*_thoughts(answer), *_messages(answer), *map(_call, answer.calls)]
     for place, (start, inner, whole) in enumerate(items):
         yield {"type": "response.output_item.added", "output_index": place, "item": start}
@@ -40,9 +40,9 @@ def _events(answer: Answer) -> Iterator[_Fields]:
     elif answer.done:
         reason = INCOMPLETE.get(answer.finish or "")
         status, details = ("incomplete", {"reason": reason}) if reason else ("completed", None)
-        ended = _response(status, [whole for _, _, whole in items])
+        end = _response(status, [whole for _, _, whole in items])
         usage = _usage(answer.usage) if answer.usage else None
-        yield {"type": f"response.{status}", "response": {**ended, "incomplete_details": details, "usage": usage}}
+        yield {"type": f"response.{status}", "response": {**end, "incomplete_details": details, "usage": usage}}
 
 
 def _thoughts(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fields]]:
@@ -58,8 +58,8 @@ def _thoughts(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fie
             {"type": "response.reasoning_summary_text.done", "text": words},
             {"type": "response.reasoning_summary_part.done", "part": summary},
         ]
-        told = [{**event, "summary_index": 0} for event in inner] if words else []
-        yield start, told, {**start, "summary": [summary] if words else [], "encrypted_content": encrypted}
+        summaries = [{**event, "summary_index": 0} for event in inner] if words else []
+        yield start, summaries, {**start, "summary": [summary] if words else [], "encrypted_content": encrypted}
 
 
 def _messages(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fields]]:
@@ -74,8 +74,8 @@ def _messages(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fie
         {"type": "response.output_text.done", "text": answer.text, "logprobs": []},
         {"type": "response.content_part.done", "part": words},
     ]
-    said = [{**event, "content_index": 0} for event in inner]
-    yield start, said, {**start, "status": "completed", "content": [words]}
+    contents = [{**event, "content_index": 0} for event in inner]
+    yield start, contents, {**start, "status": "completed", "content": [words]}
 
 
 def _call(call: Call) -> tuple[_Fields, Sequence[_Fields], _Fields]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-# The modules that take time to import. The command's own module is run, not imported.
+# Modules that are slow to import. The module of the command itself runs as a script.
 PRELOAD = (
     "filelock",
     "recto.app.run_server",
