@@ -88,7 +88,20 @@ def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -
         new_token = token if settings.auth.token is None else None
         address = f"{url}/#token={quote(new_token)}" if new_token else f"{url}/"
         try:
-            _greet(settings, url, address, new_token)
+            # Print the address of the server, and a generated token
+            typer.echo(
+                f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C."
+            )
+            if new_token:
+                typer.echo(f"Its token is {new_token}. Open {address}, or send it as Authorization: Bearer.")
+            if settings.agents_here == "used":
+                typer.echo(f"Agents of the folder {settings.agents} are used; --agents none disables them.")
+            elif settings.agents_here == "empty":
+                typer.echo("The folder agents contains no agent (a folder with AGENT.md), so it is not used.")
+            if settings.model == "demo":
+                typer.echo(
+                    "This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve"
+                )
             if hello and token:
                 agent, data = settings.agent, str(settings.data)
                 started = sys.argv[0]
@@ -107,19 +120,6 @@ def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
 
     return announce
-
-
-def _greet(settings: ServerSettings, url: str, address: str, new_token: str | None) -> None:
-    """Print the address of the server, and a generated token."""
-    typer.echo(f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C.")
-    if new_token:
-        typer.echo(f"Its token is {new_token}. Open {address}, or send it as Authorization: Bearer.")
-    if settings.agents_here == "used":
-        typer.echo(f"Agents of the folder {settings.agents} are used; --agents none disables them.")
-    elif settings.agents_here == "empty":
-        typer.echo("The folder agents contains no agent (a folder with AGENT.md), so it is not used.")
-    if settings.model == "demo":
-        typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
 
 
 def _print_settings(settings: ServerSettings, findings: Mapping[str, str]) -> None:

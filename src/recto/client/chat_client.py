@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from recto.client.chat_turn import Approve, AsyncChatTurn, ChatTurn, TurnRequest, TurnState
-from recto.client.exchange import Exchange, Patience
-from recto.client.file_upload import FileToSend
+from recto.client.exchange import Exchange, FileToSend, Patience
 from recto.client.local_tools import LocalFunction, build_local_tools
 from recto.client.server_address import find_server
-from recto.client.transports import BlockingTransport, LoopTransport, Transport
+from recto.client.transports import BlockingTransport, LoopTransport
 from recto.conversation.json import Json
 from recto.ids import new_id
 
@@ -37,11 +36,12 @@ class Conversation(Generic[TurnT]):
     context: Mapping[str, str] = field(default_factory=dict[str, str])
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     patience: Patience = Patience()
+    _transport: ClassVar[type[BlockingTransport | LoopTransport]]
 
     def __post_init__(self) -> None:
         server = find_server(self.url, self.token, os.environ)
         self.url = server.url
-        self._exchange = Exchange(self._transport(server.url), server, self.patience)
+        self._exchange = Exchange(self._transport(server.url, self.patience.silence), server, self.patience)
 
     def chat(self, text: str, *, files: Sequence[FileToSend] = (), skill: str | None = None) -> TurnT:
         """Send a message, uploading `files` first. `skill` selects the skill to use; `core` selects none."""
@@ -63,9 +63,6 @@ class Conversation(Generic[TurnT]):
             approve=self.approve,
         )
 
-    def _transport(self, url: str) -> Transport:
-        raise NotImplementedError
-
     def _turn(self, request: TurnRequest) -> TurnT:
         raise NotImplementedError
 
@@ -73,8 +70,7 @@ class Conversation(Generic[TurnT]):
 class Client(Conversation[ChatTurn]):
     """Blocking client."""
 
-    def _transport(self, url: str) -> Transport:
-        return BlockingTransport(url, self.patience.silence)
+    _transport = BlockingTransport
 
     def _turn(self, request: TurnRequest) -> ChatTurn:
         return ChatTurn(self._exchange, request)
@@ -83,8 +79,7 @@ class Client(Conversation[ChatTurn]):
 class AsyncClient(Conversation[AsyncChatTurn]):
     """asyncio client."""
 
-    def _transport(self, url: str) -> Transport:
-        return LoopTransport(url, self.patience.silence)
+    _transport = LoopTransport
 
     def _turn(self, request: TurnRequest) -> AsyncChatTurn:
         return AsyncChatTurn(self._exchange, request)

@@ -6,10 +6,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
-from recto.client.exchange import RETRY_STATUSES, RUNS, THREADS, Exchange, RunCursor
-from recto.client.file_upload import FileToSend, upload_files
+from recto.client.exchange import RETRY_STATUSES, RUNS, THREADS, Exchange, FileToSend, RunCursor
 from recto.client.local_tools import LocalTool
 from recto.client.transports import ClientRequest, iterate_blocking, run_blocking
 from recto.conversation.json import Json, Object, load_object, objects
@@ -49,7 +48,7 @@ Approve: TypeAlias = Callable[[CallToApprove], object]
 
 @dataclass(frozen=True, kw_only=True)
 class TurnRequest:
-    """Input of a turn. Without `words`, the turn continues the thread."""
+    """Input of a turn. Without `text`, the turn continues the thread."""
 
     thread: str
     text: str | None = None
@@ -108,7 +107,15 @@ class TurnState:
         while stream is not None and not self._is_cancelled:
             async with aclosing(self._stream_run(stream)) as events:
                 async for event in events:
-                    self._record(event)
+                    match event:
+                        case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(words)}:
+                            self._texts[id] = self._texts.get(id, "") + words
+                        case {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": str(id)}}:
+                            self._texts.pop(id, None)
+                        case {"type": "RUN_FINISHED" | "RUN_ERROR"}:
+                            self._end = event
+                        case _:
+                            pass
                     yield event
             stream = await self._continue() if self._end.get("type") == "RUN_FINISHED" else None
         match self._end:
@@ -144,42 +151,38 @@ class TurnState:
         request = self._request
         if request.text is None:
             active = (await self._fetch_thread()).get("activeRun")
-            return self._follow(active) if isinstance(active, str) else await self._continue()
-        agent = request.props.get("agent")
-        attachments = (
-            await upload_files(self._exchange, request.files, str(agent) if agent else None) if request.files else []
-        )
+            if not isinstance(active, str):
+                return await self._continue()
+            self._is_settled, self.run = True, active
+            cursor = RunCursor(id=active, request=ClientRequest(path=""))
+            cursor.request_rest()
+            return self._exchange.follow(cursor)
+        agent = str(request.props.get("agent") or "") or None
+        attachments = await self._exchange.upload(request.files, agent) if request.files else []
         content = [{"type": "text", "text": request.text}, *attachments] if attachments else request.text
         self._user_message = {"id": new_id(), "role": "user", "content": content}
         return self._start(messages=[self._user_message])
 
     async def _continue(self) -> AsyncGenerator[Object] | None:
         """Start a run with the pending results and decisions; return None if this client has none."""
-        thread = await self._fetch_thread()
-        calls = [one for one in _rows(thread, "pendingCalls") if str(one["name"]) in self._request.tools]
-        results = [await self._run_tool(one) for one in calls]
-        decisions = [await self._request_approval(one) for one in _rows(thread, "interrupts")]
-        answers = [one for one in decisions if one is not None]
+        thread, transport = await self._fetch_thread(), self._exchange.transport
+        results, answers = list[Object](), list[Object]()
+        for row in _rows(thread, "pendingCalls"):
+            if tool := self._request.tools.get(str(row["name"])):
+                fields = await tool.call(transport, str(row["arguments"]))
+                results.append({"id": new_id(), "role": "tool", "toolCallId": row["id"], **fields})
+        approve = self._request.approve
+        for row in _rows(thread, "interrupts") if approve else ():
+            id, tool_name, arguments = str(row["id"]), str(row["tool"]), load_object(str(row["arguments"])) or {}
+            call = CallToApprove(id=id, tool=tool_name, arguments=arguments, message=str(row["message"]))
+            answer = await transport.call(approve, call) if approve else None
+            if answer is not None:
+                approval = answer if isinstance(answer, Approval) else Approval(approved=bool(answer))
+                answers.append({"interruptId": id, "status": "resolved", "payload": approval.payload()})
         if self._is_cancelled or not (results or answers):
             return None
         messages = [await self._find_user_message(), *results] if results else []
         return self._start(messages=messages, resume=answers) if answers else self._start(messages=messages)
-
-    async def _run_tool(self, call: Object) -> Object:
-        tool = self._request.tools[str(call["name"])]
-        fields = await tool.call(self._exchange.transport, str(call["arguments"]))
-        return {"id": new_id(), "role": "tool", "toolCallId": call["id"], **fields}
-
-    async def _request_approval(self, row: Object) -> Object | None:
-        if self._request.approve is None:
-            return None
-        arguments = load_object(str(row["arguments"])) or {}
-        call = CallToApprove(id=str(row["id"]), tool=str(row["tool"]), arguments=arguments, message=str(row["message"]))
-        answer = await self._exchange.transport.call(self._request.approve, call)
-        if answer is None:
-            return None
-        approval = answer if isinstance(answer, Approval) else Approval(approved=bool(answer))
-        return {"interruptId": call.id, "status": "resolved", "payload": approval.payload()}
 
     async def _find_user_message(self) -> Object:
         """Return the turn's user message, which tool results must follow; fetch it if another client sent it."""
@@ -189,7 +192,10 @@ class TurnState:
             page = await self._exchange.ask(ClientRequest(path=path + since))
             newest = next((one for one in reversed(_rows(page, "messages")) if one["role"] == "user"), newest)
             if not page["next"]:
-                self._user_message = newest or _no_words(path)
+                if newest is None:
+                    problem = "there is no user message in view that results could follow"
+                    raise WireError(where=f"GET {path}", problem=problem)
+                self._user_message = newest
             since = f"?since={page['next']}"
         return self._user_message
 
@@ -207,25 +213,8 @@ class TurnState:
         }
         return self._exchange.start(run_input)
 
-    def _follow(self, run: str) -> AsyncGenerator[Object]:
-        self._is_settled, self.run = True, run
-        cursor = RunCursor(id=run, request=ClientRequest(path=""))
-        cursor.request_rest()
-        return self._exchange.follow(cursor)
-
     async def _fetch_thread(self) -> Object:
         return await self._exchange.ask(ClientRequest(path=f"{THREADS}/{self.thread}"))
-
-    def _record(self, event: Object) -> None:
-        match event:
-            case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(words)}:
-                self._texts[id] = self._texts.get(id, "") + words
-            case {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": str(id)}}:
-                self._texts.pop(id, None)
-            case {"type": "RUN_FINISHED" | "RUN_ERROR"}:
-                self._end = event
-            case _:
-                pass
 
     async def _cancel(self) -> None:
         self._is_cancelled = True
@@ -284,7 +273,3 @@ class AsyncChatTurn(TurnState):
 
 def _rows(answer: Object, name: str) -> list[Object]:
     return [row for _, row in objects(answer.get(name, ()), name)]
-
-
-def _no_words(path: str) -> NoReturn:
-    raise WireError(where=f"GET {path}", problem="there is no user message in view that results could follow")

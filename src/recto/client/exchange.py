@@ -1,18 +1,21 @@
-"""Requests with retries, and run event streams that survive lost connections."""
+"""Requests with retries, run event streams that survive lost connections, and file uploads."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Container, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Container, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import NoReturn
-from urllib.parse import urljoin
+from os import PathLike
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+from urllib.parse import urlencode, urljoin
 
 from recto.client.server_address import ServerAddress
 from recto.client.transports import ClientRequest, ServerReply, Transport
-from recto.conversation.json import Json, Object, dump, load_object
-from recto.errors import ClientError, RequestRefused, ServerUnreachable, WireError
+from recto.conversation.json import Json, Object, dump, load_object, objects
+from recto.errors import ClientError, FileRefused, RequestRefused, ServerUnreachable, WireError
+from recto.ids import new_id
 
 API = "/api/v1/agent"
 RUNS, THREADS, UPLOADS = f"{API}/runs", f"{API}/threads", f"{API}/attachments"
@@ -24,6 +27,8 @@ RETRY_STATUSES = (429, 502, 503, 504)
 REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 NOT_RECTO = "it is no answer of a Recto server. Name the server's address in RECTO_URL"
 EARLY_END = "the stream ended before the run did"
+# A path, or a name with its bytes.
+FileToSend: TypeAlias = str | PathLike[str] | tuple[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +98,7 @@ class Exchange:
     async def ask(self, request: ClientRequest, retry_statuses: Container[int] = RETRY_STATUSES) -> Object:
         """Send a request and return the JSON object of the answer. Retries may send the request twice.
 
-        A refusal with a status in `later` is retried.
+        Rejections with a status in `retry_statuses` are retried.
         """
         tries = 0
         while True:
@@ -113,22 +118,36 @@ class Exchange:
     async def follow(self, run: RunCursor) -> AsyncGenerator[Object]:
         """Yield each event of a run once, in order."""
         while not run.is_over:
-            async with aclosing(self._stream_once(run)) as events:
-                async for event in events:
-                    yield event
+            try:
+                async with self._reply(run.request) as reply:
+                    run.request_rest()
+                    async for received in parse_events(reply):
+                        yield run.record(received)
+                if not run.is_over:
+                    raise ServerUnreachable(url=self._server.url, problem=EARLY_END)
+            except (ServerUnreachable, RequestRefused) as error:
+                if not run.is_over:
+                    await self._wait(error, run.tries)
+                    run.tries += 1
 
-    async def _stream_once(self, run: RunCursor) -> AsyncGenerator[Object]:
-        try:
-            async with self._reply(run.request) as reply:
-                run.request_rest()
-                async for received in parse_events(reply):
-                    yield run.record(received)
-            if not run.is_over:
-                raise ServerUnreachable(url=self._server.url, problem=EARLY_END)
-        except (ServerUnreachable, RequestRefused) as error:
-            if not run.is_over:
-                await self._wait(error, run.tries)
-                run.tries += 1
+    async def upload(self, files: Sequence[FileToSend], agent: str | None) -> list[Object]:
+        """Upload files (P9) and return their message parts. Raise FileRefused if the server rejects one."""
+        boundary, parts = new_id(), list[bytes]()
+        for file in files:
+            name, data = file if isinstance(file, tuple) else (Path(file).name, Path(file).read_bytes())
+            # Escape quotes and line breaks as browsers do.
+            file_name = name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+            head = f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{file_name}"\r\n\r\n'
+            parts += [head.encode(), data, b"\r\n"]
+        body = b"".join([*parts, f"--{boundary}--\r\n".encode()])
+        query = f"?{urlencode({'agent': agent})}" if agent else ""
+        headers = {"content-type": f"multipart/form-data; boundary={boundary}"}
+        answer = await self.ask(ClientRequest(method="POST", path=UPLOADS + query, body=body, headers=headers))
+        rows = [row for _, row in objects(answer.get("attachments"), "attachments")]
+        if rejected := [row for row in rows if "url" not in row]:
+            why = "; ".join(f"{row.get('name')}: {row.get('error')}" for row in rejected)
+            raise FileRefused(why, code=str(rejected[0].get("code")))
+        return [{"type": row["type"], "source": {"type": "url", "value": row["url"]}} for row in rows]
 
     @asynccontextmanager
     async def _reply(

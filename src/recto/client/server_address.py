@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,33 +28,17 @@ class ServerAddress:
 def find_server(url: str | None, token: str | None, environment: Mapping[str, str]) -> ServerAddress:
     """Return the server to connect to. The token of the data folder is used for loopback addresses only."""
     address = (url or environment.get(URL) or DEFAULT_URL).rstrip("/")
-    host = _parse_host(address)
+    host: str | None = None
+    # Reading an invalid port raises ValueError.
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        host = parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
     if host is None:
         raise SettingsError(name=URL, value=address, allowed=f"it is an address such as {DEFAULT_URL}")
     token = token or environment.get(TOKEN) or None
-    if token is None and _is_loopback(host):
-        token = _read_token(Path(environment.get(DATA) or DEFAULT_DATA))
+    # The host may be a name, and the file missing or no text.
+    with suppress(OSError, ValueError):
+        if token is None and (host == "localhost" or ip_address(host).is_loopback):
+            file = Path(environment.get(DATA) or DEFAULT_DATA) / TOKEN_FILE
+            token = file.read_text(encoding="ascii").strip() or None
     return ServerAddress(url=address, token=token)
-
-
-def _parse_host(url: str) -> str | None:
-    try:
-        parts = urlsplit(url)
-        # Reading an invalid port raises ValueError.
-        return parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
-    except ValueError:
-        return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _read_token(data: Path) -> str | None:
-    try:
-        return (data / TOKEN_FILE).read_text(encoding="ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None

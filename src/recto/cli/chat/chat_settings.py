@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -48,10 +47,6 @@ def load_chat_settings(config: Path | None) -> ChatSettings:
         if config is None and isinstance(error, FileNotFoundError):
             return ChatSettings()
         raise SettingsError(name="config", value=str(file), allowed=f"it cannot be read ({error})") from error
-    return _validate(table)
-
-
-def _validate(table: Mapping[str, object]) -> ChatSettings:
     defaults = {field.name: field.default for field in fields(ChatSettings)}
     numbers = dict[str, int | float]()
     for name, value in table.items():

@@ -96,28 +96,25 @@ class ChatTerminal:
     async def _work(self, agent: str | None, resume: str | None) -> None:
         """Connect, then follow the thread. A failure to connect ends the program."""
         try:
-            await self._connect(agent, resume)
+            session = self._session
+            await self._api.exchange()
+            await self._api.check(agent, resume if resume != CHOOSE else None)
+            names = {str(one["name"]): bool(one["default"]) for one in await self._api.agents()}
+            session.default_agent = next((name for name in names if names[name]), "")
+            session.chat_thread.requested_agent, session.chat_thread.agent = agent, session.default_agent
+            location = self._api.location
+            server = location.address.url if location else ""
+            greeting = _("{agent} on {server}. Type /help for keys and commands.")
+            session.notify(greeting.format(agent=agent or session.chat_thread.agent, server=server))
+            if resume == CHOOSE:
+                await self._commands.resume(agent=agent)
+            elif resume:
+                await session.open_thread(resume, agent)
             self._session.ready.set()
         except (RectoError, OSError) as error:
             self._problem = error
             return
         await self._session.follow()
-
-    async def _connect(self, agent: str | None, resume: str | None) -> None:
-        session = self._session
-        await self._api.exchange()
-        await self._api.check(agent, resume if resume != CHOOSE else None)
-        names = {str(one["name"]): bool(one["default"]) for one in await self._api.agents()}
-        session.default_agent = next((name for name in names if names[name]), "")
-        session.chat_thread.requested_agent, session.chat_thread.agent = agent, session.default_agent
-        location = self._api.location
-        server = location.address.url if location else ""
-        greeting = _("{agent} on {server}. Type /help for keys and commands.")
-        session.notify(greeting.format(agent=agent or session.chat_thread.agent, server=server))
-        if resume == CHOOSE:
-            await self._commands.resume(agent=agent)
-        elif resume:
-            await session.open_thread(resume, agent)
 
     def _submit(self, text: str, pastes: Pastes) -> None:
         text_to_send, files = pastes.send(text, self._settings.message_characters)

@@ -30,7 +30,7 @@ from recto.cli.chat.rendering.live_run import (
 from recto.cli.chat.thread_api import ThreadApi, rows
 from recto.cli.command import FAILED
 from recto.cli.translation import _
-from recto.client.file_upload import FileToSend
+from recto.client.exchange import FileToSend
 from recto.conversation.json import Json, Object, dump
 from recto.errors import RectoError, SettingsError
 from recto.ids import new_id

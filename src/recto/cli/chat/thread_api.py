@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from recto.cli.chat.local_server import FindServer, ServerLocation
-from recto.client.exchange import API, JSON, NOT_RECTO, Exchange, Patience, RunCursor
-from recto.client.file_upload import FileToSend, upload_files
+from recto.client.exchange import API, JSON, NOT_RECTO, Exchange, FileToSend, Patience, RunCursor
 from recto.client.transports import ClientRequest, LoopTransport
 from recto.conversation.json import Json, Object, dump, objects
 from recto.errors import RequestRefused, ServerUnreachable, SettingsError, WireError
@@ -66,13 +65,13 @@ class ThreadApi:
                 self.is_new = before is not None
                 server, is_local = self.location.address, self.location.how != "named"
                 patience = Patience(tries=LOCAL_TRIES if is_local else self._tries)
-                transport = RetryTransport(server.url, patience.silence, self._report_retry)
-                self._exchange = Exchange(transport, server, patience)
-        return self._exchange
 
-    def _report_retry(self) -> None:
-        self.is_lost = True
-        self.on_lost()
+                def on_retry() -> None:
+                    self.is_lost = True
+                    self.on_lost()
+
+                self._exchange = Exchange(RetryTransport(server.url, patience.silence, on_retry), server, patience)
+        return self._exchange
 
     def _lose(self, exchange: Exchange, error: ServerUnreachable) -> None:
         """Look for the server again with the next request, unless the user gave its URL."""
@@ -110,7 +109,7 @@ class ThreadApi:
 
     async def send(self, files: Sequence[FileToSend], agent: str | None) -> Sequence[Object]:
         """Upload files and return their message parts."""
-        return await upload_files(await self.exchange(), files, agent)
+        return await (await self.exchange()).upload(files, agent)
 
     async def send_message(self, thread: str, content: Json, props: Mapping[str, Json]) -> str:
         """Send a message; return the id of the run, which may be queued."""

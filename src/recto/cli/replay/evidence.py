@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from recto.cli.replay.policies import PageChanges
@@ -60,19 +60,6 @@ def count_read_again(
     session: Session, played: Sequence[tuple[CallStretch, Sequence[PageChanges]]], tools: AgentTools
 ) -> int:
     """Count folded reads of files that the session reads again later: the most extra calls folding may cost."""
-    reads = _reads(session, tools)
-    last = {path: place for place, paths in reads.items() for path in paths}
-    folds = [
-        (stretch.origin + place, stretch.origin + call.place)
-        for stretch, steps in played
-        for call, changes in zip(stretch.calls, steps, strict=True)
-        for place in changes
-    ]
-    return sum(any(last[path] > call_place for path in reads.get(place, ())) for place, call_place in folds)
-
-
-def _reads(session: Session, tools: AgentTools) -> Mapping[int, tuple[str, ...]]:
-    """Return the files read by each result, by place."""
     project, calls = Project(root=session.root), dict[str, ToolCall]()
     reads: dict[int, tuple[str, ...]] = {}
     for place, message in enumerate(session.messages):
@@ -83,7 +70,14 @@ def _reads(session: Session, tools: AgentTools) -> Mapping[int, tuple[str, ...]]
                 reads[place] = read_paths(calls[message.tool_call_id], tools.path_args, project)
             case _:
                 continue
-    return reads
+    last = {path: place for place, paths in reads.items() for path in paths}
+    folds = [
+        (stretch.origin + place, stretch.origin + call.place)
+        for stretch, steps in played
+        for call, changes in zip(stretch.calls, steps, strict=True)
+        for place in changes
+    ]
+    return sum(any(last[path] > call_place for path in reads.get(place, ())) for place, call_place in folds)
 
 
 def lines_in(message: Message) -> frozenset[str]:

@@ -192,7 +192,16 @@ def _messages(turn: _Turn) -> Iterator[Message]:
         return
     match rows[0].fields:
         case {"type": "assistant", "message": Mapping()}:
-            yield _reply(rows)
+            parts: list[AssistantPart] = []
+            ids: set[str] = set()
+            for part in [part for row in rows for part in _reply_parts(row)]:
+                if isinstance(part, ToolCall):
+                    # Later rows may repeat a call, but providers reject duplicate ids.
+                    if part.id in ids:
+                        continue
+                    ids.add(part.id)
+                parts.append(part)
+            yield AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=tuple(parts))
         case {"type": "user", "message": Mapping() as message}:
             yield from _user_messages(message.get("content"), rows[0])
         case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
@@ -200,19 +209,6 @@ def _messages(turn: _Turn) -> Iterator[Message]:
             yield from _user_messages(prompt, rows[0])
         case _:
             return
-
-
-def _reply(rows: Sequence[SessionRow]) -> AssistantMessage:
-    parts: list[AssistantPart] = []
-    ids: set[str] = set()
-    for part in [part for row in rows for part in _reply_parts(row)]:
-        if isinstance(part, ToolCall):
-            # Later rows may repeat a call, but providers reject duplicate ids.
-            if part.id in ids:
-                continue
-            ids.add(part.id)
-        parts.append(part)
-    return AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=tuple(parts))
 
 
 def _reply_parts(row: SessionRow) -> Iterator[AssistantPart]:

@@ -174,7 +174,19 @@ def _message(item: Object, where: str, row: SessionRow) -> Message | None:
     )
     match item.get("type"):
         case "message":
-            return _role_message(item, where, logged)
+            parts = tuple(_content_parts(item.get("content"), f"{where}.content"))
+            text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            match item.get("role"):
+                case "user":
+                    return UserMessage(id=logged.id, time=logged.time, parts=parts)
+                case "assistant":
+                    return AssistantMessage(id=logged.id, time=logged.time, parts=parts)
+                case "system":
+                    return SystemMessage(id=logged.id, time=logged.time, text=text)
+                case "developer":
+                    return DeveloperMessage(id=logged.id, time=logged.time, text=text)
+                case _:
+                    return None
         case "function_call":
             arguments = text_field(item, "arguments", where)
             return _call_message(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
@@ -187,22 +199,6 @@ def _message(item: Object, where: str, row: SessionRow) -> Message | None:
             return _call_message(call_id, "local_shell", dump(action).decode(), logged)
         case "function_call_output" | "custom_tool_call_output":
             return _result_message(item, where, logged)
-        case _:
-            return None
-
-
-def _role_message(item: Object, where: str, logged: Logged) -> Message | None:
-    parts = tuple(_content_parts(item.get("content"), f"{where}.content"))
-    text = "\n".join(part.text for part in parts if isinstance(part, Text))
-    match item.get("role"):
-        case "user":
-            return UserMessage(id=logged.id, time=logged.time, parts=parts)
-        case "assistant":
-            return AssistantMessage(id=logged.id, time=logged.time, parts=parts)
-        case "system":
-            return SystemMessage(id=logged.id, time=logged.time, text=text)
-        case "developer":
-            return DeveloperMessage(id=logged.id, time=logged.time, text=text)
         case _:
             return None
 
@@ -231,19 +227,15 @@ def _content_parts(content: Json, where: str) -> Iterator[Text | File]:
         case Mapping():
             yield from _content_parts(text_field(content, "content", where), where)
         case _:
-            yield from _parts(content, where)
-
-
-def _parts(content: Json, where: str) -> Iterator[Text | File]:
-    for place, block in objects(content, where):
-        match block.get("type"):
-            case "input_text" | "output_text" | "text" if block.get("text"):
-                yield Text(text=text_field(block, "text", place))
-            case "input_image" if block.get("image_url"):
-                source, mime = source_from_url(text_field(block, "image_url", place))
-                yield File(kind="image", source=source, mime_type=mime)
-            case _:
-                continue
+            for place, block in objects(content, where):
+                match block.get("type"):
+                    case "input_text" | "output_text" | "text" if block.get("text"):
+                        yield Text(text=text_field(block, "text", place))
+                    case "input_image" if block.get("image_url"):
+                        source, mime = source_from_url(text_field(block, "image_url", place))
+                        yield File(kind="image", source=source, mime_type=mime)
+                    case _:
+                        continue
 
 
 def _failed(output: str) -> bool:
