@@ -59,7 +59,7 @@ class WrongParameters(RectoError):
         self.wrong = wrong
 
 
-class Refused(RectoError):
+class InvalidRequest(RectoError):
     """A request breaks a rule of the protocol. The words are the protocol's own; `where` names the field.
 
     `keep` is how many of what stands there may stay, where there is too much of it.
@@ -143,8 +143,10 @@ class NoPrice(RectoError):
     """No price is listed of a model, or of a prompt as long as one it was sent."""
 
     def __init__(self, *, model: str, tokens: int) -> None:
-        named = f"{model} with a prompt of {tokens:,} tokens has no price in the list" if model else "it names no model"
-        super().__init__(f"{named}; name a model with --model, such as openai:gpt-5, or a list with --prices")
+        subject = (
+            f"{model} with a prompt of {tokens:,} tokens has no price in the list" if model else "it names no model"
+        )
+        super().__init__(f"{subject}; name a model with --model, such as openai:gpt-5, or a list with --prices")
         self.model = model
         self.tokens = tokens
 
@@ -201,12 +203,12 @@ class ModelRefused(ModelError):
 
 
 class ReplyUnusable(ModelError):
-    """A reply whose calls cannot be read, or that makes up the result of one. `told` is what the model hears of it."""
+    """A reply with unreadable calls or an invented result. `correction` is the text for the model."""
 
-    def __init__(self, *, model: str, told: str) -> None:
+    def __init__(self, *, model: str, correction: str) -> None:
         # What it wrote is no business of a server's log.
         super().__init__(model=model, problem="its reply could not be used.")
-        self.told = told
+        self.correction = correction
 
 
 class ClientError(RectoError):

@@ -205,7 +205,7 @@ def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
         ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
         # Beyond the calendar.
         ("limits: {seconds: 1000000000000}", 2, "limits.seconds is 1000000000000; it is 31536000 or less."),
-        ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),
+        ("name: other", 2, "name is \"other\"; the folder's name applies, and it is 'it'. Remove the line or "),
         ("model: gpt", 2, 'model is "gpt"; it is demo, openai:NAME, openai-responses:NAME, anthropic:NAME, '),
         ("locale: no", 2, "locale is \"no\"; it is 'zh' or 'en'."),
         ("file_input: yes", 2, 'file_input is "yes"; it is true, false or a table.'),
@@ -213,8 +213,8 @@ def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
         ("file_input:\n  urls: [https://a.b/]", 3, 'file_input.urls.0 is "https://a.b/"; it is a host such as '),
         ("file_input: {urls: ['a.org:0']}", 2, 'file_input.urls.0 is "a.org:0"; ports are 1 to 65535.'),
         ("file_input: {urls: ['127.1']}", 2, 'file_input.urls.0 is "127.1"; a host that ends in a number is an IPv4 '),
-        ("file_input:\n  endings:\n  - gpx\n  - tar.gz", 5, 'file_input.endings.1 is "tar.gz"; it is what the names '),
-        ("file_input: {endings: [PNG]}", 2, 'file_input.endings.0 is "PNG"; such files are no documents but of kind '),
+        ("file_input:\n  endings:\n  - gpx\n  - tar.gz", 5, 'file_input.endings.1 is "tar.gz"; it is a file name ending'),
+        ("file_input: {endings: [PNG]}", 2, 'file_input.endings.0 is "PNG"; such files are of kind image, which has its own '),
         ("datasets:\n- d1\n- ''", 4, 'datasets.1 is ""; it is not empty.'),
         ("history: many", 2, 'history is "many"; it is `all` or a number of messages, 0 or more.'),
         ("budget: 0", 2, "budget is 0; it is 1 or more."),
@@ -228,9 +228,9 @@ def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
         ("fold: {reads: {keep_by_size: [[1, 1],\n [1, 0]]}}", 3, "fold.reads.keep_by_size.1 is [1,0]; at least 1 read"),
         ("compact: {at: 80}", 2, "compact.at is 80; it is 1 or less."),
         ("summary:\n  tokens: 5", 3, "summary.tokens is 5; with 4000 of them for the summary so far, it is "),
-        ("options:\n  seed: 1\n  messages: []", 4, "options.messages cannot be given: the page says it itself. Take "),
-        ("output:\n  properties:\n    a: {type: objekt}", 4, "output.properties.a.type is no JSON Schema: "),
-        ("output: {$ref: 'http://127.0.0.1:1/x'}", 2, "output is no JSON Schema: Resource 'http://127.0.0.1:1/x' is "),
+        ("options:\n  seed: 1\n  messages: []", 4, "options.messages is not allowed: Recto sets it itself. Remove "),
+        ("output:\n  properties:\n    a: {type: objekt}", 4, "output.properties.a.type is not a JSON Schema: "),
+        ("output: {$ref: 'http://127.0.0.1:1/x'}", 2, "output is not a JSON Schema: Resource 'http://127.0.0.1:1/x' is "),
         ("a: [", 3, "it is not YAML: while parsing a flow node, expected the node content, but found "),
         ("description: a: b", 2, "it is not YAML: mapping values are not allowed here; text with `: `, ` #` or a "),
         ("description: &a b", 2, "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."),
@@ -305,7 +305,7 @@ def test_F5_who_takes_documents_may_choose_the_tool_that_reads_them(tmp_path: Pa
 
 def test_F6_a_tool_of_the_folder_may_not_have_the_name_of_one_that_comes_with_documents(tmp_path: Path):
     for name in ("read_files", "file_read"):
-        text = f"the tool {name} is built in and in tools.py too. Rename yours: who takes documents has it."
+        text = f"the tool {name} is built in and in tools.py too. Rename yours; agents that accept documents have it."
         assert problems_of(tmp_path, "---\ntools: []\nfile_input: true\n---\n", own=[name]) == [(2, text)]
         assert problems_of(tmp_path, "---\ntools: []\n---\n", own=[name]) == []
     # That of old logs is offered to nobody.
@@ -330,7 +330,7 @@ def test_C4_what_is_hardly_meant_is_warned_of_and_loads(tmp_path: Path):
     loaded = load(tmp_path, "---\nhistory: 0\nbudget: 3\n---\nYou are a gardener, and a good one.")
     assert "it" in loaded
     assert [(warning.line, warning.text) for warning in loaded.warnings] == [
-        (2, "history is 0, so the model sees nothing of what was said before. Leave it out to show all."),
+        (2, "history is 0, so the model sees no earlier messages. Remove it to show all."),
         (3, "budget is 3, but the persona has 10 tokens and is never cut. Raise the budget."),
     ]
 
@@ -340,7 +340,7 @@ def test_D2_settings_of_files_that_do_nothing_together_are_warned_of_and_others_
         assert load(tmp_path, f"---\n{good}\n---\nYou are it.").warnings == ()
     loaded = load(tmp_path, "---\nfile_input:\n  on: false\n  urls: [a.b]\n  mode: always\nquote: x\n---\nYou are it.")
     assert "it" in loaded
-    nothing = "does nothing with file_input.on: false. Switch that on, or leave it out."
+    nothing = "has no effect with file_input.on: false. Enable that, or remove it."
     assert [(warning.line, warning.text) for warning in loaded.warnings] == [
         (5, f"file_input.mode {nothing}"),
         (4, f"file_input.urls {nothing}"),

@@ -8,9 +8,9 @@ from recto.conversation.messages import FileKind
 
 ALL = FileInput(is_on=True, audio=True, video=True)
 GPX = FileInput(is_on=True, documents=False, images=False, endings=("gpx",), max_bytes=1_000)
-NO_FILES = "this agent takes no files; name one that does with `agent`"
-NOT_KNOWN = "files ending in .gpx are not taken; the agent's `file_input.endings` may name more"
-TOO_LARGE = "it has 1,001 bytes; this agent takes files of up to 1,000"
+NO_FILES = "this agent accepts no files; name one that does with `agent`"
+NOT_KNOWN = "files ending in .gpx are not accepted; the agent's `file_input.endings` may allow them"
+TOO_LARGE = "it has 1,001 bytes; this agent accepts files of up to 1,000"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ TOO_LARGE = "it has 1,001 bytes; this agent takes files of up to 1,000"
             "document",
             UNKNOWN,
             "a.pdf",
-            "files ending in .pdf are not taken; the agent's `file_input.endings` may name more",
+            "files ending in .pdf are not accepted; the agent's `file_input.endings` may allow them",
         ),
         (ALL, "document", "application/pdf", "a.PDF", None),
         (ALL, "video", "video/mp4", "a.mp4", None),
@@ -35,17 +35,17 @@ TOO_LARGE = "it has 1,001 bytes; this agent takes files of up to 1,000"
             "audio",
             "audio/mpeg",
             "a.mp3",
-            "this agent takes no audio; it takes documents, images",
+            "this agent accepts no audio; it accepts documents, images",
         ),
         (
             FileInput(is_on=True, images=False),
             "image",
             "image/png",
             "a.png",
-            "this agent takes no images; it takes documents",
+            "this agent accepts no images; it accepts documents",
         ),
-        (GPX, "document", "text/plain", "a.txt", "this agent takes no documents; it takes nothing"),
-        (GPX, "image", "image/png", "a.gpx", "this agent takes no images; it takes nothing"),
+        (GPX, "document", "text/plain", "a.txt", "this agent accepts no documents; it accepts nothing"),
+        (GPX, "image", "image/png", "a.gpx", "this agent accepts no images; it accepts nothing"),
         (GPX, "document", UNKNOWN, "a.GPX", None),
     ],
 )

@@ -122,9 +122,9 @@ def test_C4_a_folder_without_a_persona_has_the_built_in_one_and_a_warning(tmp_pa
     loaded = load_agents(tmp_path, LIMITS)
     assert loaded["plain"].prompt == loaded["blank"].prompt == loaded["settings"].prompt == CHAT.prompt
     assert [str(warning).removeprefix(f"{tmp_path}/") for warning in loaded.warnings] == [
-        "blank/AGENT.md:1: it has no persona, so the built-in one stands. Say who the agent is.",
-        "plain: there is no AGENT.md in it: it has no persona, so the built-in one stands. Say who the agent is.",
-        "settings/AGENT.md:3: it has no persona, so the built-in one stands. Say who the agent is.",
+        "blank/AGENT.md:1: it has no persona, so the built-in one applies. Describe the agent below its settings.",
+        "plain: there is no AGENT.md in it: it has no persona, so the built-in one applies. Describe the agent below its settings.",
+        "settings/AGENT.md:3: it has no persona, so the built-in one applies. Describe the agent below its settings.",
     ]
 
 
@@ -180,7 +180,7 @@ def test_C4_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
     (tmp_path / "gardener" / "AGENT.md").mkdir(parents=True)
     (problem,) = load_agents(tmp_path, LIMITS).problems
     assert re.fullmatch(
-        r".*/gardener/AGENT\.md: it cannot be read \(.+\)\. Put that right, or take it away\.", str(problem)
+        r".*/gardener/AGENT\.md: it cannot be read \(.+\)\. Fix or remove it\.", str(problem)
     )
 
 

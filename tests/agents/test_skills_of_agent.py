@@ -64,7 +64,7 @@ def test_S1_phases_are_settings_and_all_of_history_is_legal(agents: Path):
         ("phases: {select: {history: -1}}", "phases.select.history is -1; input should be greater than or equal to 0."),
         ("phases: {choose: {}}", "there is no setting choose in phases; Known: execute, select."),
         ("directory_tokens: 10", "directory_tokens is 10; it is 300 or more."),
-        ("voice: loud", 'voice is "loud"; voices has none of that name; Known: direct, warm.'),
+        ("voice: loud", 'voice is "loud"; voices has no such name; Known: direct, warm.'),
         ("tiers: {Pro!: {steps: 1}}", "small letters, digits"),
         ("tiers: {pro: {stops: 1}}", "there is no setting stops in tiers.pro; did you mean steps?"),
     ],
@@ -186,7 +186,7 @@ def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
 def test_S9_the_name_of_a_variant_says_its_language(tmp_path: Path):
     found, said = variants(tmp_path, "Hi.", "---\nlocale: zh\n---\nHi.")
     assert list(found) == ["it"]
-    assert said == ['AGENT.en.md:2: locale is "zh"; the file\'s name says en. Take the line out or rename the file.']
+    assert said == ['AGENT.en.md:2: locale is "zh"; the file\'s name says en. Remove the line or rename the file.']
     _, said = variants(tmp_path / "none", "Hi.", "---\nlocale: fr\n---\nHi.", "AGENT.zh.md")
     assert said == ["AGENT.zh.md:2: locale is \"fr\"; it is 'zh' or 'en'."]
     found, said = variants(tmp_path / "same", "Hi.", "---\nlocale: en\n---\nHi.")
@@ -217,7 +217,7 @@ def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
     [
         (b"type: 7\n", ":1: "),
         (b"- a\n", ":1: settings are lines"),
-        (b"type: object\nproperties: {a: {type: nonsense}}\n", ":2: properties.a.type is no JSON Schema"),
+        (b"type: object\nproperties: {a: {type: nonsense}}\n", ":2: properties.a.type is not a JSON Schema"),
         (b"\xff\xfe\xff", ":1: byte 0 is not UTF-8"),
         (b"type: object\n".ljust(262_144, b"#"), None),
         (b"type: object\n".ljust(262_145, b"#"), ":1: it has more than 262144 bytes. Shorten it."),
@@ -235,8 +235,8 @@ def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, schema: by
 )
 def test_S3_lint_tells_of_a_choice_that_only_some_skills_have(agents: Path, choice: str, having: str):
     message = (
-        f"guide/AGENT.md: tool_choice is {choice}, which only {having} may call, so no other page asks for it. "
-        "Choose a tool that no skill names, or leave it out."
+        f"guide/AGENT.md: tool_choice is {choice}, which only {having} may call, so pages of other skills ignore it. "
+        "Choose a tool that no skill names, or remove it."
     )
     assert (message in warnings(loaded(agents, f"tool_choice: {choice}"), agents)) == bool(having)
     in_words = warnings(loaded(agents, f"tool_choice: {choice}\ntool_calling: prompt"), agents)
@@ -248,7 +248,7 @@ def test_S5_lint_tells_what_is_hardly_meant(agents: Path):
     message = "\n".join(warnings(found, agents))
     assert "history does nothing where there are skills" in message
     assert "budget does nothing where there are skills" in message
-    assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without" in message
+    assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without it" in message
     assert "over the 20 of phases.execute" in message
 
 

@@ -42,7 +42,7 @@ def test_C5_starters_are_kept_in_their_order(tmp_path: Path):
         ('[a, "b\\nc"]', 'starters.1 is "b\\nc"; it is one line of 1 to 200 characters.'),
         (f"[{'x' * 201}]", f'starters.0 is "{"x" * 99} ...; it is one line of 1 to 200 characters.'),
         ("[a, b, c, d, e, f, g]", 'starters is ["a","b","c","d","e","f","g"]; it has at most 6.'),
-        ("[a, b, a]", 'starters.2 is "a"; it is in the list already.'),
+        ("[a, b, a]", 'starters.2 is "a"; it is in the list twice.'),
     ],
 )
 def test_C5_starters_that_are_none_are_refused_with_their_line(tmp_path: Path, starters: str, problem: str):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, corrected, normalise, read_birth, read_gender
+from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, correct, normalise, read_birth, read_gender
 from recto.agents.shipped.vibe.almanac.birth.birth_words import WrittenDate, read_date, read_time
 from recto.conversation.json import Json
 from recto.errors import ToolError
@@ -283,17 +283,17 @@ ABROAD: dict[str, Json] = {"date": "1990-05-15", "place": "Ulm-Wiblingen", **ULM
 def test_S10_a_correction_changes_what_it_says_and_what_went_by_that(
     known: dict[str, Json], given: dict[str, Json], becomes: dict[str, Json]
 ) -> None:
-    assert normalise(corrected(known, given)) == becomes
+    assert normalise(correct(known, given)) == becomes
 
 
 def test_S10_without_a_date_its_calendar_and_leap_month_are_forgotten_too() -> None:
-    assert corrected({**LEAP, "gender": "male"}, {"date": ""}) == {"date": "", "gender": "male"}
+    assert correct({**LEAP, "gender": "male"}, {"date": ""}) == {"date": "", "gender": "male"}
 
 
 @pytest.mark.parametrize("given", [{"date": "someday"}, {"calendar": "maya"}, {"date": 5}, {"place": 5}])
 def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(given: dict[str, Json]) -> None:
     with pytest.raises(ToolError, match=r"Give"):
-        corrected(SOLAR, given)
+        correct(SOLAR, given)
 
 
 def test_S10_the_form_that_is_kept_has_one_spelling_and_nothing_filled_in() -> None:

@@ -116,7 +116,7 @@ def test_S10_without_a_time_there_are_no_houses_and_the_moon_has_a_range():
     row = chart.row("en")
     assert (row["rising"], row["midheaven"], row["house_system"], row["houses"]) == (None, None, None, {})
     assert {one.house for one in chart.placements} == {None}
-    assert chart.untold == ("no_time",)
+    assert chart.gaps == ("no_time",)
     assert row["untold"] == [
         "The time of birth is not known: no ascendant, midheaven, houses or aspects of the Moon. The Moon is told by "
         "its range on that day (zone Asia/Shanghai), everything else as it was at noon."
@@ -133,7 +133,7 @@ def test_S10_without_a_time_there_are_no_houses_and_the_moon_has_a_range():
 
 def test_S10_without_time_and_place_both_are_told_and_so_is_what_goes_backwards():
     chart = zodiac(born(datetime(2024, 4, 10, 12), SHANGHAI, has_time=False))
-    assert chart.untold == ("no_time", "no_place")
+    assert chart.gaps == ("no_time", "no_place")
     assert len(set(words_in(chart.row("zh")["untold"]))) == 2
     assert [one.body for one in chart.placements if one.retrograde] == ["mercury", "north_node"]
 
@@ -153,7 +153,7 @@ def test_S10_a_sign_that_changed_on_a_day_without_a_time_is_left_open():
 def test_S10_without_a_place_there_are_no_houses_and_the_zone_is_named():
     chart = zodiac(born(datetime(1990, 5, 15, 14, 30), SHANGHAI))
     assert chart.houses is None
-    assert chart.untold == ("no_place",)
+    assert chart.gaps == ("no_place",)
     row = chart.row("zh")
     assert row["untold"] == ["出生地的经纬度未知：上升、中天和宫位无法确定；时刻按时区 Asia/Shanghai 计算。"]
     assert not chart.placement("moon").is_range
@@ -164,12 +164,12 @@ def test_S10_without_a_place_there_are_no_houses_and_the_zone_is_named():
 def test_S10_within_a_polar_circle_whole_signs_stand_in_for_placidus():
     tromso = born(datetime(1990, 5, 15, 14, 30), ZoneInfo("Europe/Oslo"), (69.65, 18.96))
     chart = zodiac(tromso)
-    assert chart.untold == ("polar",)
+    assert chart.gaps == ("polar",)
     assert chart.row("en")["house_system"] == "whole_sign"
     assert chart.row("en")["untold"] == [
         "The place is within a polar circle, where Placidus has no houses: they are whole signs instead."
     ]
-    assert zodiac(tromso, house_system="whole_sign").untold == ()
+    assert zodiac(tromso, house_system="whole_sign").gaps == ()
 
 
 def test_S10_whole_signs_are_houses_when_asked_for_and_other_systems_are_refused():
@@ -203,7 +203,7 @@ def test_S10_every_birth_has_a_chart_that_is_json_and_says_what_it_leaves_out(bi
     placed = birth.has_time and birth.latitude is not None
     assert (chart.houses is not None) == placed
     assert all((one.house in range(1, 13)) == placed for one in chart.placements)
-    assert placed or chart.untold
+    assert placed or chart.gaps
     assert len(set(chart.features)) == len(chart.features)
     assert all(0 <= one.longitude < 360 for one in chart.placements)
     assert all(one.sign in (None, sign_at(one.longitude)) for one in chart.placements)

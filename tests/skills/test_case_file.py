@@ -47,9 +47,9 @@ def test_S8_cases_are_in_the_order_of_their_files_and_no_bundled_files(tmp_path:
     [
         ("---\ntags: water\n---\nx", 2, 'tags is "water"; it is a list, such as [a, b]. The case is left out.'),
         ("---\ntags: ['']\n---\nx", 2, 'tags.0 is ""; it is not empty. The case is left out.'),
-        ("---\nname:\n---\nx", 2, "name has no value; give it one, or take the line out. The case is left out."),
+        ("---\nname:\n---\nx", 2, "name has no value. Add one or remove the line. The case is left out."),
         ("---\ntag: [a]\n---\nx", 2, "there is no setting tag; did you mean tags? Known: id, name, rule_ids, tags. "),
-        ("---\ntags: [a]\n---\n", 3, "it says nothing below its settings. Write the case there. The case is left out."),
+        ("---\ntags: [a]\n---\n", 3, "it has no text below its settings. Write the case there. The case is left out."),
         ("---\ntags: [a]\n\nid: storm\n---\nx", 4, 'id is "storm"; another case has that id already. The case is '),
         (b"\xff", 1, "byte 0 is not UTF-8 (invalid start byte). Save the file as UTF-8. The case is left out."),
         ("x" * 262_145, 1, "it has more than 262144 bytes. Shorten it. The case is left out."),
@@ -78,7 +78,7 @@ def test_S8_a_case_that_is_no_file_or_leads_out_is_left_out(tmp_path: Path):
     (cases / "1.md").mkdir(parents=True)
     (cases / "2.md").symlink_to(tmp_path / "secret.md")
     assert warned(tmp_path, {}) == [
-        "cases/1.md: it is no file. Put a file in its place, or take it away. The case is left out.",
+        "cases/1.md: it is not a file. Replace or remove it. The case is left out.",
         "cases/2.md: it leads out of the skill's folder. Put the file itself there. The case is left out.",
     ]
 
@@ -87,7 +87,7 @@ def test_S8_a_case_without_tags_is_never_found_and_that_is_told(tmp_path: Path):
     loaded = loaded_with(tmp_path, "", {"cases/a.md": "Once."})
     assert ids(loaded.skills["it"].cases) == ["a"]
     assert listed(tmp_path, loaded.warnings) == [
-        "it/cases/a.md:1: it has no tags, so no user's data leads to it. Give it `tags: [...]`."
+        "it/cases/a.md:1: it has no tags, so no user's data selects it. Add `tags: [...]`."
     ]
 
 

@@ -138,7 +138,7 @@ KNOWN = "Known: a, b."
     ("settings", "line", "text"),
     [
         ("profile_fields: [a..b]", 4, 'profile_fields.0 is "a..b"; it is a dotted path such as birth_info or life_'),
-        ("profile_fields: [tier]", 4, 'profile_fields.0 is "tier"; that is always known. Take it out.'),
+        ("profile_fields: [tier]", 4, 'profile_fields.0 is "tier"; it is always available. Remove it.'),
         ("profile_fields: [skill_data.other]", 4, 'profile_fields.0 is "skill_data.other"; a skill reads its own data'),
         ("profile_fields: [skill_data.item]", 4, 'profile_fields.0 is "skill_data.item"; a skill reads its own data '),
         ("requires_birth_info: yes", 4, 'requires_birth_info is "yes"; it is true or false.'),
@@ -163,11 +163,11 @@ def test_S5_a_mistake_in_our_settings_is_told_with_its_line(tmp_path: Path, sett
 @pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
-        ("You.", 1, "it has no description, by which a skill is chosen. Add `description: ...` between two lines of "),
+        ("You.", 1, "it has no description, which selects a skill. Add `description: ...` between two lines of "),
         ("---\ndescription: [a]\n---\n", 2, 'description is ["a"]; it is text; put it in quotes.'),
         (b"---\ndescription: It.\n---\n\xff", 4, "byte 25 is not UTF-8 (invalid start byte). Save the file as UTF-8."),
         (f"---\na: {'b' * 65_536}\n---\n", 1, "the settings have 65540 characters, 65536 are allowed. Shorten them."),
-        ("---\nname: Core\ndescription: It.\n---\n", 2, "a skill cannot be named core, which means to have none. "),
+        ("---\nname: Core\ndescription: It.\n---\n", 2, "a skill cannot be named core, which means no skill. "),
     ],
 )
 def test_S5_a_file_that_cannot_be_a_skill_is_told(tmp_path: Path, text: str | bytes, line: int, expected: str):
@@ -184,7 +184,7 @@ def test_S5_a_folder_named_core_or_with_no_name_for_a_skill_is_refused(tmp_path:
     assert loaded.skills == {}
     assert {name: problems[0].text.split(".")[0] for name, problems in loaded.broken.items()} == {
         "core": "a skill cannot be named core, which means to have none",
-        **{name: f"the folder's name {name!r} is none for a skill: {NAME_RULE}" for name in ("八字", "a b", "x" * 65)},
+        **{name: f"the folder's name {name!r} is not valid: {NAME_RULE}" for name in ("八字", "a b", "x" * 65)},
     }
 
 
@@ -192,7 +192,7 @@ def test_S5_a_skill_may_have_a_name_other_than_its_folder_with_a_warning(tmp_pat
     a_skill(tmp_path, "折", PLAIN.format(name="Fold_2", settings=""))
     loaded = load_skills(tmp_path)
     assert list(loaded.skills) == ["Fold_2"]
-    expected = "折/SKILL.md:2: name is \"Fold_2\"; the folder is named '折'. Give both one name."
+    expected = "折/SKILL.md:2: name is \"Fold_2\"; the folder is named '折'. Use one name for both."
     assert listed(tmp_path, loaded.warnings) == [expected]
 
 
@@ -214,7 +214,7 @@ def test_S5_the_second_of_two_skills_with_one_name_is_broken(tmp_path: Path):
         ),
         (
             f"description: {'x' * 1_024}\n---\n",
-            "3: it says nothing below its settings. Say who the expert is and what ",
+            "3: it has no text below its settings. Describe the expert ",
         ),
         ("description: It.\nprofile_field: [a]\n---\nYou.", "3: there is no setting profile_field; did you mean "),
         ("description: It.\nmetadata: x\n---\nYou.", '3: metadata is "x"; it is a table of names and values.'),
@@ -235,7 +235,7 @@ def test_S5_a_folder_that_is_not_there_has_no_skills_and_a_file_in_its_place_is_
     assert load_skills(tmp_path / "skills") == LoadedSkills()
     (tmp_path / "skills").write_text("x")
     assert listed(tmp_path, load_skills(tmp_path / "skills").broken["skills"]) == [
-        "skills: skills cannot be read from it (Not a directory). Make it a folder of skills, or take it away."
+        "skills: skills cannot be read from it (Not a directory). Make it a folder of skills, or remove it."
     ]
 
 
@@ -326,7 +326,7 @@ def test_S9_a_mistake_is_told_of_the_file_it_is_in(tmp_path: Path):
 def test_S9_a_variant_that_cannot_be_read_is_told_and_hurts_no_other_language(tmp_path: Path):
     (a_skill(tmp_path) / "SKILL.en.md").mkdir()
     assert list(load_skills(tmp_path, "zh").skills) == ["it"]
-    expected = ["it/SKILL.md: its variant SKILL.en.md: it is no file. Put a file in its place, or take it away."]
+    expected = ["it/SKILL.md: its variant SKILL.en.md: it is not a file. Replace or remove it."]
     assert broken(tmp_path, load_skills(tmp_path, "en")) == expected
 
 

@@ -53,7 +53,7 @@ def test_S5_a_title_that_is_none_is_left_out_with_a_warning(tmp_path: Path, titl
     a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\nYou plan.")
     loaded = load_skills(tmp_path)
     (warning,) = loaded.warnings
-    allowed = "it is one line of up to 60 characters, so the name stands: it."
+    allowed = "it is one line of up to 60 characters, so clients show the name: it."
     assert (warning.line, warning.text) == (3, f"title is {shown}; {allowed}")
     assert loaded.skills["it"].title == ""
 
@@ -164,7 +164,7 @@ def test_S5_allowed_tools_of_another_type_are_a_warning(tmp_path: Path, value: s
     loaded = load_skills(tmp_path)
     assert list(loaded.skills) == ["it"]
     assert [problem.line for problem in loaded.warnings] == [3]
-    assert loaded.warnings[0].text.endswith("it is names of tools, as text or as a list. What is not is left out.")
+    assert loaded.warnings[0].text.endswith("it is names of tools, as text or as a list. Others are left out.")
 
 
 @pytest.mark.parametrize(("value", "text"), [("2026", "2026"), ("true", "true")])
@@ -202,7 +202,7 @@ def test_S5_a_skill_without_a_description_is_broken(tmp_path: Path, settings: st
     a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
     problems = broken(tmp_path, load_skills(tmp_path))
     assert any(
-        "it has no description, by which a skill is chosen. Add `description: ...` between" in line for line in problems
+        "it has no description, which selects a skill. Add `description: ...` between" in line for line in problems
     )
 
 

@@ -12,7 +12,7 @@ from tests.skills.skill_folders import broken, listed, loaded_with
 
 NEEDS = Needs(skill="it", fields=("birth_info", "life_context.career"), has_data=True)
 KNOWN = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, day, thread, locale."
-UNDECLARED = f"only what profile_fields declares may be asked for. {KNOWN}"
+UNDECLARED = f"conditions use only paths in profile_fields. {KNOWN}"
 EVERYTHING = """\
 ---
 # A procedure.
@@ -89,7 +89,7 @@ def test_S7_a_condition_is_what_its_table_says(when: str, expected: Condition):
         ("\n    has: life_context", 5, f'steps.0.when.has is "life_context"; {UNDECLARED}'),
         ("\n    equals: tier", 5, 'steps.0.when.equals is "tier"; it is a table of paths, each with what it equals.'),
         ("\n    equals:\n      x: 1", 6, f'steps.0.when.equals.x is "x"; {UNDECLARED}'),
-        ("\n    equals: {tier: }", 5, "steps.0.when.equals.tier has no value; give it one, or take the line out."),
+        ("\n    equals: {tier: }", 5, "steps.0.when.equals.tier has no value. Add one or remove the line."),
         ("\n    differs: [tier]", 5, 'steps.0.when.differs is ["tier"]; it is a list of two paths.'),
         ("\n    any:\n    - has: tier\n    - tier", 7, 'steps.0.when.any.1 is "tier"; it is a table of conditions. '),
         ("\n    not: [{has: tier}]", 5, 'steps.0.when.not is [{"has":"tier"}]; it is a table of conditions. Known'),
@@ -104,11 +104,11 @@ def test_S7_a_mistake_in_a_condition_is_told_with_its_line(when: str, line: int,
 @pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
-        ("", 1, "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not "),
+        ("", 1, "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is always "),
         ("steps: a: b", 1, "it is not YAML: mapping values are not allowed here; "),
         ("steps:\n- {id: a, text: b}\nrule: x", 3, "there is no setting rule; did you mean rules? Known: rules, "),
-        ("steps:\n- text: Do.", 2, "steps.0 has no id. Give it one."),
-        ("steps:\n- id: a", 2, "steps.0 has no text. Give it one."),
+        ("steps:\n- text: Do.", 2, "steps.0 has no id. Add one."),
+        ("steps:\n- id: a", 2, "steps.0 has no text. Add one."),
         ("steps:\n- {id: a, text: b}\ntool_rules: [a, 3]", 3, 'tool_rules is ["a",3]; it is text, or a list of texts.'),
         ("steps:\n- {id: a, text: b, when: {has: tier}}\n- id: a\n  text: c", 3, 'steps.1.id is "a"; another step '),
     ],
@@ -135,7 +135,7 @@ def test_S7_a_line_is_found_without_counting_those_before_it_again():
 
 def test_S7_steps_without_an_id_do_not_have_the_same_one():
     faults = read_sop(b"steps:\n- text: a\n- text: b", NEEDS).faults
-    assert [fault.text for fault in faults] == ["steps.0 has no id. Give it one.", "steps.1 has no id. Give it one."]
+    assert [fault.text for fault in faults] == ["steps.0 has no id. Add one.", "steps.1 has no id. Add one."]
 
 
 def test_S7_rules_that_say_nothing_are_left_out_and_lines_may_end_as_they_like():
@@ -150,7 +150,7 @@ def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_warnings():
     never = "it is never due: a, before it, always is. Give that a `when`, or take this one out."
     assert [(one.line, one.text) for one in later.warnings] == [(3, f"steps.1: {never}"), (4, f"steps.2: {never}")]
     nothing = read_sop(b"rules: x\nsteps:\n- {id: a, text: b, when: {has: tier}}", NEEDS)
-    text = "every step has a `when`, so nothing is due once all is done. Add a last one without."
+    text = "every step has a `when`, so nothing may be due at the end. Add a last step without one."
     assert [(warning.line, warning.text) for warning in nothing.warnings] == [(3, text)]
 
 

@@ -1,4 +1,4 @@
-"""An agent as a value: who it is, what it may do, how much it may use."""
+"""Agents as values: persona, tools, skills, limits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from recto.skills.directory import use_skill_offer
 from recto.skills.skill import Skill
 
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
-# Whether what a client no longer shows of a thread is rolled back (P15), or its list is looked at for what is new only.
+# Treatment of messages that a client no longer shows: roll the thread back (P15), or ignore the difference.
 ClientView: TypeAlias = Literal["roll_back", "ignore"]
-# Who takes up a skill: the model alone, or also the words that a user says.
+# Activation of skills: by the model alone, or also by triggers in a user's message.
 ActivatedBy: TypeAlias = Literal["model", "triggers"]
 Titles: TypeAlias = Literal["words", "model"]
 DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
@@ -34,10 +34,9 @@ DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the model is asked. None leaves it to the model.
+    """Sampling parameters; None leaves them to the model.
 
-    `tool_choice` is `auto`, `none`, `required` or the name of a tool; `output` the JSON Schema an answer must follow,
-    as text.
+    `tool_choice` is `auto`, `none`, `required` or the name of a tool; `output` is the JSON Schema of answers, as text.
     """
 
     temperature: float | None = None
@@ -51,24 +50,20 @@ class Sampling:
 class Agent:
     """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
 
-    A person has to agree to calls of tools that `confirm` names. `mcp` and `openapi` are where more tools are found,
-    elsewhere. `workspace` is the folder it works in, `mode` what a person has to agree to there; by default the
-    server's.
+    Calls of the tools in `confirm` need approval. `mcp` and `openapi` are servers with external tools. The agent works
+    in the folder `workspace`; `mode` selects the actions there that need approval.
 
-    Without a `model`, a `window` or a `timezone` it has the server's. How it calls tools (`tool_calling`) and who takes
-    up its skills (`activation`) is the server's or that of its model, where it does not say; `call_form` is how calls
-    in words are written. `titles` says who names a thread. `client_system`
-    lets a client's system and developer messages speak as the system prompt; else they are context, with a user's
-    authority. `client_view` says what the list of a client's messages means. `file_input` is what its users may
-    attach, `quote` a text that all its pages carry (D2), `datasets` the ids of those it brings along. `vision` says
-    whether its model sees pictures; None leaves it to what is known of the model.
+    Where `model`, `window`, `timezone`, `workspace` and `mode` are None, the server's apply; where `vision`,
+    `tool_calling` and `activation` are None, the server's or the model's. `call_form` is the form of calls written as
+    text. `titles` selects the source of thread titles. With `client_system`, a client's system and developer messages
+    extend the system prompt; else they are context, with a user's authority. `file_input` limits attachments, `quote`
+    is a text in all pages (D2), `datasets` are ids of knowledge bases.
 
-    With `skills` its pages are those of a phase (S1): `select` while a thread has no skill, then `execute`. The offer
-    of `use_skill` has `directory_tokens`, an expert is shown `cases` at most. `voices` are texts of the tone section,
-    by the name a request asks for; `voice` is the one without (S11). `profile_schema` is what its users' profile has
-    to follow, as JSON; `field_titles` are the headings of its fields. `tiers` has the limits of users of other tiers.
-    `variant_of` is the agent that it is in another language. `starters` are words to begin a thread with, for people
-    who do not know what to say.
+    With `skills`, pages belong to a phase (S1): `select` while a thread has no skill, then `execute`. The offer of
+    `use_skill` has up to `directory_tokens`, an expert up to `cases` cases. `voices` are texts of the tone section by
+    name; `voice` is the default (S11). `profile_schema` is the JSON Schema of user profiles, as text; `field_titles`
+    are the headings of its fields. `tiers` has the limits of users of other tiers. `variant_of` is the name of the
+    agent that this one translates. `starters` are suggested first messages.
     """
 
     name: str
@@ -117,7 +112,7 @@ class Agent:
 
     @cached_property
     def use_skill(self) -> Mapping[str, ToolOffer]:
-        """The tool that chooses a skill, by the phase it is offered in: whoever has none cannot leave it."""
+        """Return the offers of `use_skill` by phase. Only `execute` offers to leave a skill."""
         return {
             name: use_skill_offer(
                 tuple(self.skills.values()),
@@ -130,15 +125,15 @@ class Agent:
         }
 
     def compacting(self, window: int) -> CompactSettings:
-        """When and how far its conversations are summarised, by its window or that of its model."""
+        """Return the compaction settings for the agent's window, else the given one."""
         return replace(self.compact, window=self.window or window)
 
     def tone_of(self, voice: str | None) -> str:
-        """The text of the tone section: the agent's own, and that of a voice."""
+        """Return the text of the tone section: the agent's own, and that of a voice."""
         return "\n\n".join(filter(None, (self.prompt.tone, self.voices.get(voice or self.voice, ""))))
 
 
-# Requests that go through the gateway have their threads under this name, so no agent has it.
+# Threads of the gateway have this agent name, so it is reserved.
 GATEWAY = "gateway"
 IDENTITY = "You are a helpful assistant. Use the tools you have where they help, and say what you did."
 CHAT = Agent(

@@ -1,4 +1,4 @@
-"""An agent's folder as an agent: `AGENT.md`, in one language or several, skills, tools; and all that is wrong there."""
+"""Loading of an agent's folder: `AGENT.md` and its variants, skills and tools."""
 
 from __future__ import annotations
 
@@ -38,24 +38,23 @@ from recto.skills.skill import Skill
 
 FILE, TOOLS_FILE = "AGENT.md", "tools.py"
 SKILLS, PROFILE = "skills", "profile"
-# Languages an agent may be written in beside its own: `AGENT.en.md`.
+# Languages of variants: `AGENT.en.md`.
 VARIANTS = ("en", "zh")
 NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_-]{0,63}")
 NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and does not begin with _"
 CHOICES = ("auto", "none", "required")
-# Tools that come with skills, so that nobody else may be called so.
+# Tools that come with skills; their names are reserved.
 SKILL_TOOLS = ("use_skill", "read_skill_file")
 NO_FIRST = (
-    f"there is no {FILE} beside it, and this says only what differs from that. Write {FILE}, or rename this to it."
+    f"there is no {FILE} beside it, and it contains only differences from that. Write {FILE}, or rename it to that."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Toolbox:
-    """What tools there are: the names of those built in, and those that an agent's folder has whatever it says.
+    """Names of the built-in tools, and functions that return the tools of an agent's folder and warnings about them.
 
-    The latter raises SettingsError for a folder whose tools cannot be loaded. `warnings_of` is what of them is hardly
-    meant.
+    `of_folder` raises SettingsError for a folder whose tools cannot be loaded.
     """
 
     built_in: Collection[str]
@@ -65,10 +64,7 @@ class Toolbox:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadAgent:
-    """What was read of an agent's folder. With problems the agent is not the one that was meant.
-
-    `broken_skills` are problems of skills that it works without.
-    """
+    """Content of an agent's folder. With `problems` the agent is unusable; broken skills are only left out."""
 
     agent: Agent
     problems: tuple[FileProblem, ...] = ()
@@ -78,10 +74,7 @@ class ReadAgent:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderContents:
-    """What was found in an agent's folder: its skills, the schema of its users' profile; and what is wrong with it.
-
-    With `problems` the agent cannot work. A broken skill is left out, and the agent works without.
-    """
+    """Skills and profile schema of an agent's folder. With `problems` the agent is unusable."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     profile_schema: str | None = None
@@ -92,9 +85,9 @@ class FolderContents:
 
 
 def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Mapping[str, ReadAgent]:
-    """The agent of a folder and those it is in other languages, by name: `vibe`, and `vibe-en` for `AGENT.en.md`.
+    """Load an agent and its variants by name: `vibe`, and `vibe-en` for `AGENT.en.md`.
 
-    A variant says what differs; the rest is as in `AGENT.md`. Of a broken agent there are no variants.
+    A variant contains only differences from `AGENT.md`. A broken agent has no variants.
     """
     first = load_agent(folder, limits, tools)
     read = {folder.name: first}
@@ -106,12 +99,12 @@ def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) ->
 
 
 def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, locale: str | None = None) -> ReadAgent:
-    """One agent's folder as a value, in its own language or another, with all that is wrong with it."""
+    """Load an agent, or its variant in a language, with all problems."""
     file = folder / (_variant_of(FILE, locale) if locale else FILE)
     try:
         has_file, document = file.exists(), _document(file, locale)
     except OSError as error:
-        text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
+        text = f"it cannot be read ({error.strerror}). Fix or remove it."
         return ReadAgent(agent=CHAT, problems=(FileProblem(file=file, line=None, text=text),))
     if missing := _missing(folder, locale):
         return ReadAgent(agent=CHAT, problems=(missing,))
@@ -145,7 +138,7 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
 
 
 def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
-    """What of an agent's skills is hardly meant. Tokens are counted for it: it is for who asks, not for each start."""
+    """Yield warnings about an agent's skills. Counting tokens is slow, so servers do not call it at start."""
     reading = with_reading(agent.tools, agent.file_input.takes_documents)
     tool_names = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
     for skill, text in skill_warnings(agent, tool_names):
@@ -174,7 +167,7 @@ def _beginning(file: Path) -> bytes:
 
 
 def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> MarkdownFile:
-    """A variant's settings over those of the agent's own file, whose faults were told there."""
+    """Merge a variant over the agent's own file, whose faults are reported there."""
     own, base = variant.settings, first.settings
     values = {**base.values, "locale": locale, **own.values}
     all_values = Values(values=values, lines=own.lines, names={**base.names, **own.names}, faults=own.faults)
@@ -182,7 +175,7 @@ def _over(first: MarkdownFile, variant: MarkdownFile, locale: str | None) -> Mar
 
 
 def _missing(folder: Path, locale: str | None) -> FileProblem | None:
-    """What a folder has to have and has not."""
+    """Return the problem of a folder without the required files, if any."""
     if (folder / FILE).exists():
         return None
     variants = [folder / _variant_of(FILE, one) for one in ((locale,) if locale else VARIANTS)]
@@ -195,10 +188,10 @@ def _missing(folder: Path, locale: str | None) -> FileProblem | None:
 
 
 def _locale_faults(document: MarkdownFile, locale: str) -> Iterator[Fault]:
-    """A variant's language is in its name. What is no language at all is told elsewhere."""
+    """Yield a fault if a variant's `locale` differs from its file name. The schema reports unknown languages."""
     language = document.settings.values.get("locale")
     if language in VARIANTS and language != locale:
-        allowed = f"the file's name says {locale}. Take the line out or rename the file"
+        allowed = f"the file name selects {locale}. Remove the line or rename the file"
         yield value_fault(document.settings, ("locale",), language, allowed)
 
 
@@ -211,7 +204,7 @@ def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
 
 
 def _workspace_problems(file: Path, document: MarkdownFile, table: AgentTable) -> Iterator[FileProblem]:
-    """A folder to work in that is not there. It is named as seen from the agent's own."""
+    """Yield a problem if the workspace, relative to the agent's folder, does not exist."""
     if table.workspace and not (file.parent / table.workspace).is_dir():
         fault = value_fault(
             document.settings, ("workspace",), table.workspace, "there is no such folder. Make it first"
@@ -220,7 +213,7 @@ def _workspace_problems(file: Path, document: MarkdownFile, table: AgentTable) -
 
 
 def _read_contents(folder: Path, locale: str) -> FolderContents:
-    """The skills and the profile's schema of an agent's folder, in a language."""
+    """Read the skills and the profile schema of an agent's folder in a language."""
     result = load_skills(folder / SKILLS, locale)
     return replace(
         _read_profile(folder, locale),
@@ -258,7 +251,7 @@ def _title(schema: Mapping[str, Json]) -> str:
 
 
 def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools: Toolbox) -> Iterator[FileProblem]:
-    """Tools that do not exist, cannot be loaded, or have a name twice."""
+    """Yield problems of tools that do not exist, cannot be loaded, or have a duplicate name."""
     folder, settings = file.parent, document.settings
     for fault in check_tools(settings, table, tools.built_in):
         yield FileProblem(file=file, line=fault.line, text=fault.text)
@@ -299,12 +292,12 @@ def _tool_warnings(folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
 
 def _whose(name: str, table: AgentTable) -> str:
     if name in SKILL_TOOLS:
-        return ": who has skills has it."
-    return f", or leave {name} out of `tools`." if name in table.tools else ": who takes documents has it."
+        return "; agents with skills have it."
+    return f", or leave {name} out of `tools`." if name in table.tools else "; agents that accept documents have it."
 
 
 def _of_tools_file(file: Path, error: SettingsError) -> FileProblem:
-    """The line is in the value; errors that are not about a line of the file itself are told as they are."""
+    """Convert an error of `tools.py` to a problem. Its value contains the line, if it is about a line of the file."""
     what = str(error).removeprefix(f"Setting {error.name} is {error.value!r}; ")
     match = re.fullmatch(rf"(?:(.*) in )?{re.escape(str(file.resolve()))}(?::(\d+))?", str(error.value), re.DOTALL)
     if match is None:
@@ -356,7 +349,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
 
 
 def _options(table: AgentTable) -> Mapping[str, Json]:
-    # What came from YAML has no other types.
+    # YAML values have no other types.
     return cast("Mapping[str, Json]", table.options)
 
 
@@ -370,7 +363,7 @@ def _fold_settings(table: AgentTable) -> FoldSettings:
 
 
 def _phase(phase: Phase, table: PhaseTable) -> Phase:
-    """All of history is nothing that is counted, so whether it was given is asked of the table."""
+    """Return a phase with the settings of a table. `history: all` is None, so the table tells if it was set."""
     history = table.history if "history" in table.model_fields_set else phase.history
     return replace(phase, history=history, budget=table.budget or phase.budget)
 

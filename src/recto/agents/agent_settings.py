@@ -1,4 +1,4 @@
-"""Settings of `AGENT.md`, checked: names, types and bounds of each, and every fault with its line."""
+"""Schema and validation of the settings in `AGENT.md`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.formats import SPEAKERS, WIRES
 
-# Fewer would not hold what `use_skill` is.
+# The description of `use_skill` alone needs as many.
 LEAST_DIRECTORY = 300
 MOST_STARTERS, LONGEST_STARTER = 6, 200
 
 MODEL = re.compile(rf"demo|({'|'.join(map(re.escape, SPEAKERS))}):\S(.*\S)?")
 ENDING = re.compile(r"[^\s./\\]{1,20}")
-# A host, all below it (*.example.com), or all; then a port, where it is not the usual one.
+# A host, all hosts below it (*.example.com), or all; then an optional port.
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST = re.compile(rf"(\*|(?P<below>\*\.)?(?P<name>({LABEL}\.)*{LABEL}))(:(?P<port>[0-9]{{1,5}}))?")
 HOST_CHARACTERS = 253
 PORTS = range(1, 65_536)
-# Programs read a host that ends so as an address, in one of several old spellings.
+# Programs parse a host that ends in a number as an address, in one of several old spellings.
 NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 WORD = re.compile(r"[a-z0-9_-]{1,32}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OFF = {rule.name: False for rule in RULES}
-# What a page says itself; a field of the agent's would stand beside it.
+# Fields of the request that pages set; agents cannot.
 OURS = frozenset({"stream"}).union(*[wire.own_fields for wire in WIRES.values()])
 
 
@@ -79,10 +79,10 @@ def _choice(value: str) -> str:
 def _ending(value: str) -> str:
     ending = value.removeprefix(".").lower()
     if not ENDING.fullmatch(ending):
-        raise ValueError("it is what the names of files end in, such as gpx")
+        raise ValueError("it is a file name ending, such as gpx")
     formats = format_by_ending(ending)
     if formats and formats.kind != "document":
-        raise ValueError(f"such files are no documents but of kind {formats.kind}, which has a switch of its own")
+        raise ValueError(f"such files are of kind {formats.kind}, which has its own switch")
     return ending
 
 
@@ -95,7 +95,7 @@ def _host(value: str) -> str:
         raise ValueError(f"ports are {PORTS[0]} to {PORTS[-1]}")
     name = match["name"] or ""
     if NUMBER.fullmatch(name) and (match["below"] or not _is_address(name)):
-        raise ValueError("a host that ends in a number is an IPv4 address such as 192.0.2.1, and nothing is below one")
+        raise ValueError("a host that ends in a number is an IPv4 address such as 192.0.2.1, without hosts below it")
     return host
 
 
@@ -116,7 +116,7 @@ def _starter(value: str) -> str:
 
 def _word(value: str) -> str:
     if not WORD.fullmatch(value):
-        raise ValueError("a name has 1 to 32 small letters, digits, - or _, all ASCII")
+        raise ValueError("a name has 1 to 32 lower-case letters, digits, - or _, all ASCII")
     return value
 
 
@@ -126,7 +126,7 @@ TierName = Annotated[str, AfterValidator(_word)]
 
 
 class FileInputTable(Table):
-    """`file_input`: what files the agent's users may attach. Whoever writes a table has it on."""
+    """Settings of `file_input`. A table enables it."""
 
     on: bool = True
     documents: bool | None = None
@@ -142,7 +142,7 @@ class FileInputTable(Table):
 
 
 class CompactTable(Table):
-    """`compact`: when a conversation is summarised."""
+    """Settings of `compact`."""
 
     at: Annotated[float, Field(gt=0, le=1)] | None = None
     least: CountOrZero | None = None
@@ -152,7 +152,7 @@ class CompactTable(Table):
 
 
 class SummaryTable(Table):
-    """`summary`: how much a request for a summary holds."""
+    """Settings of `summary`, the request for a summary."""
 
     tokens: Count | None = None
     summary_tokens: Count | None = None
@@ -160,21 +160,21 @@ class SummaryTable(Table):
 
 
 class PhaseTable(Table):
-    """`phases.select` and `phases.execute`: how much a page of that phase shows."""
+    """Settings of `phases.select` and `phases.execute`."""
 
     history: Annotated[CountOrZero | None, BeforeValidator(_number_or_all)] = None
     budget: Count | None = None
 
 
 class PhasesTable(Table):
-    """`phases`: of agents with skills."""
+    """Settings of `phases`, for agents with skills."""
 
     select: PhaseTable = PhaseTable()
     execute: PhaseTable = PhaseTable()
 
 
 class AgentTable(Table):
-    """Every setting of an agent. None is what the server or the model has."""
+    """Settings of an agent. None selects the server's or the model's."""
 
     name: str | None = None
     description: str = ""
@@ -221,7 +221,7 @@ class AgentTable(Table):
     client_view: ClientView = "roll_back"
 
 
-# The table at each place, so that who gives an unknown name hears of the known ones.
+# The table at each path, to suggest names for an unknown one.
 TABLES: dict[tuple[str, ...], type[Table]] = {
     (): AgentTable,
     ("mcp", ANY): McpTable,
@@ -238,11 +238,11 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("limits",): Limits,
     ("tiers", ANY): Limits,
 }
-# Values in them are the provider's business: nothing, too, may mean something.
+# Providers define the values in these tables; null may have a meaning.
 FREE = ("options", "output")
 
 
-# What is allowed where a value may be of more than one type.
+# Allowed values of settings with several types.
 MIXED: Mapping[YamlPath, str] = {
     ("file_input",): "it is true, false or a table",
     ("history",): "it is `all` or a number of messages, 0 or more",
@@ -253,55 +253,55 @@ FORM = TableForm(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
 
 
 def check_settings(values: Values, folder_name: str) -> tuple[AgentTable, tuple[Fault, ...]]:
-    """The settings, and every fault in them. What is wrong has its default."""
+    """Return the settings and all faults. Invalid values get their defaults."""
     table, faults = check(values, FORM)
     return table, (*faults, *_further(table, values, folder_name))
 
 
 def check_tools(values: Values, table: AgentTable, names: Collection[str]) -> Iterator[Fault]:
-    """Tools that are named and do not exist."""
+    """Yield a fault for each unknown name in `tools`."""
     tool_names = values.values.get("tools", table.tools)
     for number, name in enumerate(tool_names if isinstance(tool_names, list) else ()):
         if isinstance(name, str) and name not in names:
             allowed = "there is no such tool built in" + nearest(name, names)
-            yield value_fault(values, ("tools", number), name, f"{allowed}. Those of tools.py need no mention")
+            yield value_fault(values, ("tools", number), name, f"{allowed}. Tools of tools.py are always available")
 
 
 def _further(table: AgentTable, parsed_values: Values, folder_name: str) -> Iterator[Fault]:
-    """What the type of a single value does not tell."""
+    """Yield faults that the schema does not find."""
     if table.name is not None and table.name != folder_name:
-        allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
+        allowed = f"the folder's name applies, and it is {folder_name!r}. Remove the line or rename the folder"
         yield value_fault(parsed_values, ("name",), table.name, allowed)
     lists = {"tools": table.tools, "confirm": table.confirm, "datasets": table.datasets, "starters": table.starters}
     for name, values in lists.items():
         for number in [number for number, value in enumerate(values) if value in values[:number]]:
-            yield value_fault(parsed_values, (name, number), values[number], "it is in the list already")
+            yield value_fault(parsed_values, (name, number), values[number], "it is in the list twice")
     for name in table.options:
         if name in OURS:
-            text = f"options.{name} cannot be given: the page says it itself. Take the line out."
+            text = f"options.{name} is not allowed: Recto sets it itself. Remove the line."
             yield Fault(line=parsed_values.names["options", name], text=text)
     yield from external_faults(table.mcp, table.openapi, parsed_values)
     if table.output is not None:
         yield from schema_faults(table.output, parsed_values, ("output",))
     if table.summary != SummaryTable():
-        # A request too small for any text would fail only when the first summary is asked for
+        # A request too small for any text would otherwise fail at the first summary.
         try:
             summary_pieces((), settings=summary_settings(table.summary, "en"), counter=OFFLINE)
         except SettingsError as error:
             yield Fault(line=line_of(parsed_values, ("summary", "tokens")), text=str(error).removeprefix("Setting "))
     if "voice" in parsed_values.values and table.voice not in table.voices:
         yield value_fault(
-            parsed_values, ("voice",), table.voice, f"voices has none of that name{nearest(table.voice, table.voices)}"
+            parsed_values, ("voice",), table.voice, f"voices has no such name{nearest(table.voice, table.voices)}"
         )
 
 
 def file_input(table: FileInputTable) -> FileInput:
-    """What files the agent takes."""
+    """Return the attachments that the agent accepts."""
     values = table.model_dump(exclude_none=True, exclude={"on", "endings", "urls"})
     endings, urls = tuple(table.endings or ()), tuple(table.urls or ())
     return FileInput(is_on=table.on, endings=endings, urls=urls, **values)
 
 
 def summary_settings(table: SummaryTable, locale: str) -> SummarySettings:
-    """How a summary is asked for, in the agent's language."""
+    """Return the settings of summary requests in the agent's language."""
     return SummarySettings(locale=locale, **table.model_dump(exclude_none=True))

@@ -1,4 +1,4 @@
-"""Warnings about an agent and its skills: what is allowed and yet hardly meant. Nothing here refuses an agent."""
+"""Warnings about likely mistakes in an agent and its skills."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from recto.skills.expert import ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 
-NO_PERSONA = "it has no persona, so the built-in one stands. Say who the agent is."
+NO_PERSONA = "it has no persona, so the built-in one applies. Describe the agent below its settings."
 OF_SKILLS = ("phases", "directory_tokens", "cases")
 
 
 def persona_tokens(agent: Agent) -> int:
-    """The tokens of an agent's system prompt as it stands in every page."""
+    """Return the tokens of an agent's system prompt, which is part of every page."""
     return OFFLINE.count((render(agent.prompt, agent.locale),))[0]
 
 
 def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
-    """Those about the settings of its file. What rests on lines of another file alone was told of that one."""
+    """Yield warnings about the settings of a file. Those about lines of another file belong to that file."""
     lines = document.settings.lines
     if not document.body:
         yield Fault(line=document.end_line, text=NO_PERSONA)
@@ -38,7 +38,7 @@ def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
 
 
 def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
-    """Those about its skills: of which one, or None, and a text. Tokens are counted for them."""
+    """Yield the name of a skill, or None, and a warning. Counts tokens, which is slow."""
     if not agent.skills:
         return
     for phase, offer in agent.use_skill.items():
@@ -50,18 +50,18 @@ def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str |
             None,
             f"phases.select.budget is {agent.select.budget}, but the persona has {lean} tokens and is never cut.",
         )
-    # A tool of some skills is not offered in every page. Tools told of in words are never chosen so.
+    # Pages of other skills do not offer the tool. With tools in the prompt, tool_choice has no effect.
     choice = agent.sampling.tool_choice
     having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
     if having and agent.tool_calling != "prompt":
-        text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
-        yield None, f"{text}. Choose a tool that no skill names, or leave it out."
+        text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so pages of other skills ignore it"
+        yield None, f"{text}. Choose a tool that no skill names, or remove it."
     for skill in agent.skills.values():
         yield from _warnings_of_skill(agent, skill, tools)
 
 
 class _Warning(NamedTuple):
-    """A text, and the places it rests on, the likeliest to be changed first."""
+    """A text, and the settings it is about, the most likely cause first."""
 
     text: str
     places: tuple[YamlPath, ...]
@@ -69,10 +69,10 @@ class _Warning(NamedTuple):
 
 def _own_warnings(agent: Agent) -> Iterator[_Warning]:
     if agent.history == 0 and not agent.skills:
-        text = "history is 0, so the model sees nothing of what was said before. Leave it out to show all."
+        text = "history is 0, so the model sees no earlier messages. Remove it to show all."
         yield _Warning(text, (("history",),))
     if agent.tool_calling == "prompt" and agent.sampling.tool_choice not in (None, "auto"):
-        text = "tool_choice does nothing with tool_calling: prompt, which tells of tools in words. Leave it out."
+        text = "tool_choice does nothing with tool_calling: prompt, which describes tools as text. Remove it."
         yield _Warning(text, (("tool_choice",), ("tool_calling",)))
     if agent.budget is not None and not agent.skills and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
@@ -80,12 +80,12 @@ def _own_warnings(agent: Agent) -> Iterator[_Warning]:
 
 
 def _skill_warnings(agent: Agent) -> Iterator[_Warning]:
-    """Phases have their own history and budget; without skills there are no phases."""
+    """Yield settings without effect: phases have their own history and budget, and need skills."""
     for name in ("history", "budget") if agent.skills else ():
-        text = f"{name} does nothing where there are skills. Say it in phases.select and phases.execute."
+        text = f"{name} has no effect with skills. Set it in phases.select and phases.execute."
         yield _Warning(text, ((name,),))
     for name in OF_SKILLS if not agent.skills else ():
-        yield _Warning(f"{name} does nothing without skills. Leave it out.", ((name,),))
+        yield _Warning(f"{name} has no effect without skills. Remove it.", ((name,),))
 
 
 def _file_warnings(agent: Agent) -> Iterator[_Warning]:
@@ -93,15 +93,15 @@ def _file_warnings(agent: Agent) -> Iterator[_Warning]:
     mode, urls = ("file_input", "mode"), ("file_input", "urls")
     settings = [place for place, is_given in ((mode, files.mode == "always"), (urls, files.urls)) if is_given]
     for place in settings if not files.is_on else ():
-        text = f"{'.'.join(place)} does nothing with file_input.on: false. Switch that on, or leave it out."
+        text = f"{'.'.join(place)} has no effect with file_input.on: false. Enable that, or remove it."
         yield _Warning(text, (place,))
     if mode not in settings or not files.is_on:
         return
     if not files.takes_documents:
-        text = "file_input.mode is always, but the agent takes no documents, so no page carries any. Leave it out."
+        text = "file_input.mode is always, but the agent accepts no documents, so pages contain none. Remove it."
         yield _Warning(text, (mode,))
     elif agent.quote.strip():
-        text = "quote stands where file_input.mode: always puts the documents, so no page carries them. Leave one out."
+        text = "quote replaces the documents of file_input.mode: always in pages. Remove one of them."
         yield _Warning(text, (("quote",), mode))
 
 
@@ -109,14 +109,14 @@ def _warnings_of_skill(agent: Agent, skill: Skill, tools: Collection[str]) -> It
     servers = [one.name for one in (*agent.mcp, *agent.openapi)]
     unknown = [name for name in skill.tools if name not in tools and not is_elsewhere(name, servers)]
     if unknown:
-        text = f"this agent has no tool {', '.join(unknown)}, so the skill works without"
-        yield skill.name, f"{text}. Put it into tools.py, or leave it out."
+        text = f"this agent has no tool {', '.join(unknown)}, so the skill works without it"
+        yield skill.name, f"{text}. Add it to tools.py, or remove it."
     fields = [path for path in skill.fields if agent.field_titles and path.split(".")[0] not in agent.field_titles]
     if fields:
-        yield skill.name, f"profile.yaml has no field {', '.join(fields)}. Describe it there, or leave it out."
+        yield skill.name, f"profile.yaml has no field {', '.join(fields)}. Add it there, or remove it."
     most = agent.execute.budget
     prompt = expert(skill, KnownData(), ExpertInput(locale=agent.locale, tool_rules=agent.prompt.rules)).prompt
     tokens = OFFLINE.count((render(prompt, agent.locale),))[0]
     if most is not None and tokens > most:
-        text = f"its prompt has {tokens} tokens before anything is known of a user, over the {most} of phases.execute"
-        yield skill.name, f"{text}; who it is and what it does is never cut. Move some of it into files beside it."
+        text = f"its prompt has {tokens} tokens without user data, over the {most} of phases.execute"
+        yield skill.name, f"{text}; persona and procedure are never cut. Move some text to other files of the skill."

@@ -1,4 +1,4 @@
-"""Tools that live elsewhere, as an agent's settings name them: servers of MCP, services with an OpenAPI file."""
+"""Settings of external tools: MCP servers, and services with an OpenAPI file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recto.config.checked import Seconds, Table, Word, value_fault
 from recto.config.problem import Fault
 from recto.config.yaml_values import Values
 
-# The name goes before those of the tools, with two underscores between: both together have 64 characters at most.
+# Prefix of the tool names, with two underscores between. A tool name has up to 64 characters in all.
 SERVER_NAME = re.compile(r"[a-z0-9]([a-z0-9_-]{0,22}[a-z0-9])?")
 BETWEEN = "__"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#\[\]]*[^\s/?#:\[\]])(:[0-9]{1,5})?(/[!-\"$-~]*)?")
 LINE = re.compile(r"[^\r\n\0]*")
-# Stands in a value for a secret of the server's environment.
+# Placeholder in a value for a secret of the server's environment.
 SECRET = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
 OF_COMMAND = ("env", "network", "sandbox", "readable", "writable")
 OF_URL = ("headers", "internal")
@@ -30,19 +30,20 @@ OF_URL = ("headers", "internal")
 
 def _server_name(value: str) -> str:
     if not SERVER_NAME.fullmatch(value) or BETWEEN in value:
-        raise ValueError("a name has 1 to 24 small letters, digits, - or single _, and begins and ends with none of -_")
+        text = "a name has 1 to 24 lower-case letters, digits, - or single _, and begins and ends with a letter or digit"
+        raise ValueError(text)
     return value
 
 
 def _variable(value: str) -> str:
     if not VARIABLE.fullmatch(value):
-        raise ValueError("a variable of the environment has letters, digits and _, and begins with no digit")
+        raise ValueError("an environment variable has letters, digits and _, and does not begin with a digit")
     return value
 
 
 def _header(value: str) -> str:
     if not HEADER.fullmatch(value):
-        raise ValueError("it is no name of a header, such as Authorization")
+        raise ValueError("it is not a header name, such as Authorization")
     return value
 
 
@@ -54,7 +55,7 @@ def _line(value: str) -> str:
 
 def _web(value: str) -> str:
     if not URL.fullmatch(value):
-        raise ValueError("it is a url of http or https, such as https://example.com/mcp")
+        raise ValueError("it is an http or https URL, such as https://example.com/mcp")
     if "@" in urlsplit(value).netloc:
         raise ValueError("a name or password in it would be shown; send it in headers, as secret:NAME")
     return value
@@ -62,14 +63,14 @@ def _web(value: str) -> str:
 
 def _absolute(value: str) -> str:
     if not Path(value).is_absolute() or ".." in Path(value).parts:
-        raise ValueError("it is a whole path, such as /srv/documents")
+        raise ValueError("it is an absolute path, such as /srv/documents")
     return value
 
 
 def _beside(value: str) -> str:
     path = Path(value)
     if path.is_absolute() or ".." in path.parts or path.suffix not in (".yaml", ".yml", ".json"):
-        raise ValueError("it is a file of YAML or JSON in the agent's folder, such as shop.yaml")
+        raise ValueError("it is a YAML or JSON file in the agent's folder, such as shop.yaml")
     return value
 
 
@@ -81,7 +82,7 @@ Folders = list[Annotated[str, AfterValidator(_absolute)]]
 
 
 class McpTable(Table):
-    """`mcp.NAME`: a server of tools, by the command that starts it or by its url."""
+    """Settings of `mcp.NAME`: an MCP server, by its command or its URL."""
 
     command: Annotated[list[Word], Field(min_length=1)] | None = None
     env: dict[Annotated[str, AfterValidator(_variable)], Line] = Field(default_factory=dict[str, str])
@@ -98,7 +99,7 @@ class McpTable(Table):
 
 
 class OpenApiTable(Table):
-    """`openapi.NAME`: a service over HTTP that a file beside AGENT.md describes."""
+    """Settings of `openapi.NAME`: an HTTP service that a file in the agent's folder describes."""
 
     file: Annotated[str, AfterValidator(_beside)]
     server: WebAddress | None = None
@@ -111,22 +112,22 @@ class OpenApiTable(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsPlace:
-    """Where an entry stands: the file, the line, and the folder of the agent."""
+    """File and line of a setting."""
 
     file: Path
     line: int | None
 
     @property
     def folder(self) -> Path:
-        """That of the agent."""
+        """Return the agent's folder."""
         return self.file.parent
 
 
 @dataclass(frozen=True, kw_only=True)
 class McpSettings:
-    """A server of MCP. With a `command` it is started here, else it is at `url`.
+    """An MCP server. Recto starts it with `command`, or connects to `url`.
 
-    `tools` are those the agent has of it, by the server's own names; None: all. `seconds` are of one call.
+    `tools` are the server's names of the tools to offer; None offers all. `seconds` limits one call.
     """
 
     name: str
@@ -147,7 +148,7 @@ class McpSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenApiSettings:
-    """A service over HTTP. `server` is its address, where the file's is another; `security` has a value a scheme."""
+    """An HTTP service. `server` overrides the address in the file; `security` has a credential per scheme."""
 
     name: str
     place: SettingsPlace
@@ -161,29 +162,29 @@ class OpenApiSettings:
 
 
 def is_elsewhere(tool: str, servers: Iterable[str]) -> bool:
-    """Whether a tool would be one of these servers, by its name; which they have is known once they are reached."""
+    """Return True if a name has the prefix of one of these servers. Only a connection shows if the tool exists."""
     return any(tool.startswith(f"{server}{BETWEEN}") for server in servers)
 
 
 def external_faults(
     mcp: Mapping[str, McpTable], openapi: Mapping[str, OpenApiTable], values: Values
 ) -> Iterator[Fault]:
-    """What the type of a single value does not tell."""
+    """Yield faults that the schema does not find."""
     for name, table in mcp.items():
         if (table.command is None) == (table.url is None):
-            text = f"mcp.{name} needs either a command, which starts it, or the url it is at."
+            text = f"mcp.{name} needs either a command or a url."
             yield Fault(line=values.names.get(("mcp", name), 1), text=text)
             continue
         others, kind = (OF_URL, "url") if table.command else (OF_COMMAND, "command")
         for other in [one for one in others if one in table.model_fields_set]:
-            text = f"mcp.{name}.{other} does nothing without a {kind}. Take the line out."
+            text = f"mcp.{name}.{other} has no effect without a {kind}. Remove the line."
             yield Fault(line=values.names.get(("mcp", name, other), 1), text=text)
     for name in [name for name in openapi if name in mcp]:
         yield value_fault(values, ("openapi", name), name, "there is an mcp of that name too; rename one of them")
 
 
 def mcp_settings(tables: Mapping[str, McpTable], values: Values, file: Path) -> tuple[McpSettings, ...]:
-    """The servers of an agent."""
+    """Return the MCP servers of an agent."""
     return tuple([_mcp(name, table, _place(values, file, ("mcp", name))) for name, table in tables.items()])
 
 
@@ -202,7 +203,7 @@ def _mcp(name: str, table: McpTable, place: SettingsPlace) -> McpSettings:
 
 
 def openapi_settings(tables: Mapping[str, OpenApiTable], values: Values, file: Path) -> tuple[OpenApiSettings, ...]:
-    """The services of an agent."""
+    """Return the OpenAPI services of an agent."""
     return tuple([_openapi(name, table, _place(values, file, ("openapi", name))) for name, table in tables.items()])
 
 
@@ -219,5 +220,5 @@ def _openapi(name: str, table: OpenApiTable, place: SettingsPlace) -> OpenApiSet
 
 
 def _place(values: Values, file: Path, path: Sequence[str]) -> SettingsPlace:
-    """A variant's file may leave it to AGENT.md, which has other lines."""
+    """Return the place of a setting. The line is None if a variant inherits it from AGENT.md."""
     return SettingsPlace(file=file, line=values.names.get(tuple(path)))

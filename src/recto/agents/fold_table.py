@@ -1,4 +1,4 @@
-"""Settings of folding as people write them, in `AGENT.md` and in the `[fold]` table of a TOML file: checked here."""
+"""Schema of fold settings in `AGENT.md` and in the `[fold]` table of a TOML file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Minutes = Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)]
 
 
 def on_or_off(value: object) -> object:
-    """What is only switched on or off need not be a table."""
+    """Convert a boolean to a table that only has `on`."""
     return {"on": value} if isinstance(value, bool) else value
 
 
@@ -38,7 +38,7 @@ SizeStep = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidato
 
 
 class RuleTable(Table):
-    """`fold.reads` and the others: what every rule can be told."""
+    """Settings of every rule, such as `fold.reads`."""
 
     on: bool = True
     tools: ToolNames | None = None
@@ -46,7 +46,7 @@ class RuleTable(Table):
 
 
 class CostTable(Table):
-    """`fold.cost`: everything folding by cost can be told. What it means stands at `CostSettings`."""
+    """Settings of `fold.cost`. `CostSettings` explains them."""
 
     window: NumberOf | None = None
     edited_window: NumberOf | None = None
@@ -68,7 +68,7 @@ class CostTable(Table):
 
 
 class FoldTable(Table):
-    """What folding can be told beside its rules."""
+    """Settings of `fold` besides the rules."""
 
     mode: Literal["eager", "cost"] | None = None
     cost: CostTable = CostTable()
@@ -78,7 +78,7 @@ class FoldTable(Table):
 
 
 def rule_table(rule: FoldRule) -> type[RuleTable]:
-    """What one rule can be told: of files, where it counts by them; of age, where it looks at that."""
+    """Return the table of one rule, with settings for files and age if it uses them."""
     settings: dict[str, object] = {"keep": Annotated[int, Field(ge=rule.least_keep)]}
     if rule.path_args:
         settings |= {"path_args": ToolNames, "keep_by_size": list[SizeStep]}
@@ -88,23 +88,23 @@ def rule_table(rule: FoldRule) -> type[RuleTable]:
 
 
 def fold_table(rules: Sequence[FoldRule]) -> type[FoldTable]:
-    """Everything folding can be told: a table for each rule."""
+    """Return the table of `fold` with a table for each rule."""
     tables = {rule.name: Annotated[rule_table(rule), BeforeValidator(on_or_off)] for rule in rules}
     return _extended("Fold", FoldTable, tables)
 
 
 def _extended(name: str, base: type[TableT], settings: Mapping[str, object]) -> type[TableT]:
-    # The types of the fields are known at run time only, which the overloads of create_model have no word for.
+    # The overloads of create_model do not cover fields whose types are known only at run time.
     make = cast("Callable[..., type[TableT]]", create_model)
     return make(name, __base__=base, **{setting: (hint, None) for setting, hint in settings.items()})
 
 
 class Fold(fold_table(RULES)):
-    """Everything folding can be told."""
+    """Settings of `fold`."""
 
 
 def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule] = RULES) -> FoldSettings:
-    """The settings with those of a table over them."""
+    """Return the settings, overridden by those of a table."""
     case = settings.project.case_sensitive if fold.case_sensitive is None else fold.case_sensitive
     project = Project(root=settings.project.root if fold.root is None else fold.root, case_sensitive=case)
     tables = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
@@ -129,5 +129,5 @@ def _with_rule(rule: FoldRule, table: RuleTable) -> FoldRule | None:
 
 
 def frozen(value: object) -> object:
-    """Lists of what people gave as tuples."""
+    """Convert lists to tuples."""
     return tuple(map(frozen, cast("list[object]", value))) if isinstance(value, list) else value

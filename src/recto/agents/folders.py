@@ -1,4 +1,4 @@
-"""Agents of a folder: each folder in it is an agent, by its name. Refuses to let a broken one keep others away."""
+"""Loading of all agents in a folder. Broken agents are left out."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from recto.config.settings import Limits
 from recto.errors import SettingsError
 
 SHIPPED = Path(__file__).parent / "shipped"
-RESERVED = f"an agent cannot be called {GATEWAY}: threads of what goes through the gateway are. Rename the folder."
+RESERVED = f"an agent cannot be named {GATEWAY}: threads of the gateway have that name. Rename the folder."
 DUPLICATE = "there is a folder {name} too, so this would be a second agent of that name. Rename one of them."
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedAgents(Mapping[str, Agent]):
-    """The agents that are whole, by name; `folders` has where each is. `broken` are left out, with their problems.
-
-    `broken_skills` are problems of skills that their agents work without.
-    """
+    """Valid agents and their folders by name, and the problems of broken agents and skills."""
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
@@ -32,7 +29,7 @@ class LoadedAgents(Mapping[str, Agent]):
 
     @property
     def problems(self) -> tuple[FileProblem, ...]:
-        """Those of all broken agents and skills."""
+        """Return the problems of all broken agents and skills."""
         return (*[problem for problems in self.broken.values() for problem in problems], *self.broken_skills)
 
     def __getitem__(self, name: str) -> Agent:
@@ -48,16 +45,15 @@ class LoadedAgents(Mapping[str, Agent]):
 def load_agents(
     folder: Path | None, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None
 ) -> LoadedAgents:
-    """The shipped agents and those of a folder; one of the same name takes the place of ours, a broken one too.
-
-    An agent's own `limits` stand over those given. Without a toolbox nobody looks whether tools exist. Where `only` one
-    agent is wanted, folders of others are not read.
+    """Load the shipped agents and those of a folder, which replace shipped ones of the same name, even if broken.
+    An agent's own `limits` take precedence. Without a toolbox, tool names are not checked. With `only`, folders of
+    other agents are not read.
     """
     shipped = load_folder(SHIPPED, limits, tools, only=only)
     if folder is None:
         return shipped
     own = load_folder(folder, limits, tools, only=only)
-    # With an agent of ours go those it is in other languages.
+    # Replacing a shipped agent replaces its variants in other languages too.
     names = {*own.broken, *[path.name for path in own.folders.values()]}
     shipped_names = [name for name in shipped if name in own or names.isdisjoint((name, shipped.folders[name].name))]
     return LoadedAgents(
@@ -70,7 +66,7 @@ def load_agents(
 
 
 def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None) -> LoadedAgents:
-    """The agents of a folder alone. A folder that cannot be read raises SettingsError."""
+    """Load the agents of a folder without the shipped ones. Raises SettingsError if it cannot be read."""
     try:
         folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     except OSError as error:
@@ -81,7 +77,7 @@ def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, o
 
 
 def _read(path: Path, folders: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:
-    """The agents of a folder. One in another language has a name that nobody else's folder may have."""
+    """Load an agent and its variants. The name of a variant must differ from all folder names."""
     names = {other.name for other in folders if other != path}
     if path.name == GATEWAY:
         return {GATEWAY: _broken_agent(path, RESERVED)}

@@ -1,7 +1,7 @@
-"""The JSON Schema of a user's profile: whether it is one, and what a profile says against it, field by field.
+"""Validation of user profiles against an agent's JSON Schema, field by field.
 
-A profile grows as it is filled and is shared by all agents: that a field is missing, or is another agent's, is no
-fault, and fields a schema does not know are free. What is said of a field itself counts whole.
+All agents share a profile, and it grows over time. So missing and unknown fields are valid; each known field must match
+its schema.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from recto.config.problem import Fault
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json, load_object
 
-# Imported where it is used: few agents have a schema, and every command would wait for it.
+# Slow to import, and few agents have a schema.
 if TYPE_CHECKING:
     import jsonschema_rs
 
 PROBLEMS_SHOWN = 10
 PROBLEM_SHOWN = 300
 MOST_BACKTRACKING = 10_000
-# All errors are found before the first is given, each with a copy of what is wrong: of a longer profile only the first.
+# The validator copies the value for each error. Only the first error of longer profiles is reported.
 LONGEST_CHECKED_WHOLE = 16_384
 _log = logging.getLogger("recto.agents")
 
 
 def schema_faults(schema: Mapping[str, object], values: Values, where: YamlPath) -> Iterator[Fault]:
-    """What makes a schema none. It stands at a place of what was found."""
+    """Yield the fault of an invalid JSON Schema at a path of the values."""
     import jsonschema_rs
 
     try:
@@ -38,20 +38,21 @@ def schema_faults(schema: Mapping[str, object], values: Values, where: YamlPath)
     except jsonschema_rs.ValidationError as error:
         place: YamlPath = (*where, *error.instance_path)
         yield Fault(
-            line=line_of(values, place), text=f"{_format_path(place)} is no JSON Schema: {short(error.message)}"
+            line=line_of(values, place), text=f"{_format_path(place)} is not a JSON Schema: {short(error.message)}"
         )
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
-        yield Fault(line=line_of(values, where), text=f"{_format_path(where)} is no JSON Schema: {short(str(error))}")
+        text = f"{_format_path(where)} is not a JSON Schema: {short(str(error))}"
+        yield Fault(line=line_of(values, where), text=text)
 
 
 def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
-    """None where the fields are as the schema wants them, else which is not and what is allowed."""
+    """Return the fields that do not match the schema, with reasons; None if all match."""
     validation = _validator(schema)
     if validation is None:
         return None
     names, validator = validation
     profile = {name: value for name, value in fields.items() if name in names}
-    # What has no path is said of the profile as a whole: that a field is missing.
+    # Errors without a path are about the whole profile, such as missing fields.
     errors = (error for error in _errors(validator, profile) if error.instance_path)
     problems: list[str] = []
     for error in islice(errors, PROBLEMS_SHOWN):
@@ -78,7 +79,7 @@ def _errors(validator: jsonschema_rs.Validator, profile: Mapping[str, Json]) -> 
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> tuple[frozenset[str], jsonschema_rs.Validator] | None:
-    """The fields a schema knows, and what holds them against it. One that is none checks nothing."""
+    """Return the field names of a schema and its validator; None for an invalid schema."""
     import jsonschema_rs
 
     properties_schema = load_object(schema) or {}

@@ -1,7 +1,7 @@
-"""The language a conversation begins in: of an agent that is there in several, the one that fits (C4). Pure.
+"""Choice of the language variant of an agent for a new thread (C4).
 
-What the user says decides; where that tells nothing, what their browser asks for (`Accept-Language`); else the agent
-stays the one it is. Only who answers where nobody is named is chosen so, and a thread keeps its agent.
+The language of the message decides, else the browser's `Accept-Language`, else the agent stays as it is. The choice
+applies only to requests that name no agent; a thread keeps its agent.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from recto.agents.agent import Agent
 from recto.conversation.locale import language
 
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# Japanese has Han characters too, and Korean may; neither is Chinese for it.
+# Japanese text contains Han characters too, and Korean text may.
 OTHER_CJK = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af\u1100-\u11ff]")
 LATIN = re.compile("[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 BETWEEN_WORDS = re.compile(f"[\\s，。！？、；：]|{HAN.pattern}")
 AROUND_WORDS = ".,;:!?\"'“”‘’()[]<>*_~…"
-# Chinese has words of others in it (`用 React 写一个 hook`); so many for each character, and it is quoted in another.
+# Chinese text may contain foreign words (`用 React 写一个 hook`). With more than this many per character, the text is
+# foreign and quotes Chinese.
 QUALITY_PARTS = 2
 
 
 def choose_agent(agents: Mapping[str, Agent], name: str, words: str, accept: str) -> str:
-    """The agent of a name, or the same in the language of the words or of an `Accept-Language` header."""
+    """Return an agent's name, or that of its variant in the language of a message or an `Accept-Language` header."""
     agent = agents.get(name)
     if agent is None or agent.variant_of is not None:
         return name
@@ -34,7 +35,7 @@ def choose_agent(agents: Mapping[str, Agent], name: str, words: str, accept: str
 
 
 def language_of(words: str) -> str | None:
-    """The language of some words, `zh` or `en`, where they tell: by their letters. Addresses and code are no words."""
+    """Return the language of a text, `zh` or `en`, by its letters; None if unclear. Addresses and code do not count."""
     han = len(HAN.findall(words))
     parts = (part.strip(AROUND_WORDS) for part in BETWEEN_WORDS.split(words))
     latin = sum(LATIN.fullmatch(part) is not None for part in parts)
@@ -44,7 +45,7 @@ def language_of(words: str) -> str | None:
 
 
 def accepted_language(header: str, languages: Collection[str]) -> str | None:
-    """The first of the known languages that a browser asks for, by its own weights."""
+    """Return the known language that an `Accept-Language` header prefers, if any."""
     weights = dict[str, float]()
     for part in header.split(","):
         tag, _, weight = part.partition(";")
@@ -53,6 +54,6 @@ def accepted_language(header: str, languages: Collection[str]) -> str | None:
         name = tag.strip().partition("-")[0].lower()
         weights[name] = max(weights.get(name, 0.0), value)
     accepted_languages = [name for name in languages if weights.get(name, 0.0) > 0]
-    # Of equal ones the first that is named.
+    # The order in the header breaks ties.
     order = list(weights)
     return min(accepted_languages, key=lambda name: (-weights[name], order.index(name)), default=None)

@@ -1,4 +1,4 @@
-"""What a new agent's folder begins with: every setting with its default, and one tool. Refuses to write anything."""
+"""Files of a new agent: `AGENT.md` with every setting and its default, and `tools.py` with one tool."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def count_words(text: str) -> int:
 
 
 def new_files(name: str) -> Mapping[str, str]:
-    """The files of a new agent's folder, by name."""
+    """Return the files of a new agent's folder by name."""
     _, *others = [f"{provider}:NAME" for provider in SPEAKERS]
     agent = AGENT_FILE.format(name=name, others=", ".join(others))
     return {"AGENT.md": agent, "tools.py": TOOLS_FILE.format(name=name)}

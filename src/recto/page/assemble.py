@@ -32,7 +32,7 @@ from recto.page.body import (
 from recto.page.draft import Draft, Gap, behind, join_notes, place_of, replaced, then, unchanged
 from recto.page.facts import Facts
 from recto.page.fold.fold import fold
-from recto.page.fold.fold_by_cost import CacheState, CostFold, NextCall, cache_state, fold_by_cost
+from recto.page.fold.fold_by_cost import CacheState, NextCall, cache_state, fold_by_cost
 from recto.page.fold.fold_settings import CostSettings, fold_key
 from recto.page.fold.observations import BEFORE_ALL
 from recto.page.manifest import Manifest, Note, Part
@@ -74,7 +74,12 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     native_tools = facts.tools if facts.tool_calling != "prompt" else ()
     tools = encode_tools(native_tools, find_start(facts.options, wire), wire, facts.counter)
     count_messages(draft.messages, facts.counter)
-    fold_result, step = _fold_draft(facts, log_view, draft)
+    if facts.fold.cost:
+        key = fold_key(facts.fold, facts.counter)
+        fold_result, step = fold_by_cost(draft.messages, key, find_cache_state(facts, log_view))
+    else:
+        now, step = _page_time(facts, log_view), None
+        fold_result = fold(draft.messages, settings=facts.fold, now=now, counter=facts.counter)
     final = fold_result.draft
     if facts.tool_calling == "prompt":
         final = then(final, as_prompted(final.messages, facts.locale, facts.call_form))
@@ -88,17 +93,20 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
         wire,
         facts.counter,
     )
-    page, manifest = _build_page(facts, tools, _insert_changes(facts, base, conversation, draft))
-    skill = log_view.skill.skill if log_view.skill else None
-    return page, replace(manifest, left_alone=fold_result.left_alone, skill=skill, step=step)
-
-
-def _fold_draft(facts: Facts, log_view: View, draft: Draft) -> CostFold:
-    """Fold by the rules (R2-R9), or in steps that save money (X2)."""
-    if facts.fold.cost is None:
-        now = _page_time(facts, log_view)
-        return CostFold(fold(draft.messages, settings=facts.fold, now=now, counter=facts.counter), None)
-    return fold_by_cost(draft.messages, fold_key(facts.fold, facts.counter), find_cache_state(facts, log_view))
+    head, tail = encode_head(facts.target.model, facts.options, wire), encode_tail(conversation.last, wire)
+    page = Page(segments=(head, *tools.segments, *conversation.segments, tail))
+    parts, sizes = _insert_changes(facts, base, conversation, draft)
+    envelopes = _build_envelope(head, HEAD_REASON, facts.counter), _build_envelope(tail, TAIL_REASON, facts.counter)
+    parts = (envelopes[0], *tools.parts, *parts, envelopes[1])
+    manifest = Manifest(
+        parts=parts,
+        sizes=array("I", [len(head.data)]) + tools.sizes + sizes + array("I", [len(tail.data)]),
+        tokens=calibrate(own_count=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last),
+        left_alone=fold_result.left_alone,
+        skill=log_view.skill.skill if log_view.skill else None,
+        step=step,
+    )
+    return page, manifest
 
 
 def find_cache_state(facts: Facts, log_view: View) -> CacheState:
@@ -118,8 +126,14 @@ def _page_time(facts: Facts, log_view: View) -> datetime:
 
 
 def prepare_messages(facts: Facts, log_view: View) -> tuple[PageBase, Draft]:
-    """Return the conversation before folding: selected, repaired and fitted to the target."""
-    base, draft = _select_messages(facts, log_view)
+    """Return the conversation before folding: selected (R12-R14, S1, S2), repaired and fitted to the target."""
+    compacted = compact(log_view)
+    turn_start = bisect_left(compacted.origins, log_view.turn_start)
+    draft = then(compacted, window(compacted.messages, turn_start, facts.history))
+    injected = preamble(facts, log_view)
+    first_messages = tuple([one.message for one in injected if one.message])
+    base = PageBase(injected, len(first_messages), (*first_messages, *log_view.messages))
+    draft = behind(first_messages, draft)
     draft = then(draft, repair(draft.messages))
     draft = then(draft, strip_ui_hints(draft.messages)) if facts.turn else draft
     draft = then(draft, add_error_texts(draft.messages))
@@ -131,16 +145,6 @@ def prepare_messages(facts: Facts, log_view: View) -> tuple[PageBase, Draft]:
 
 def _find_newest_time(previous: datetime | None, messages: Sequence[Message]) -> datetime:
     return max([previous or BEFORE_ALL, *[message.time for message in messages if message.time]])
-
-
-def _select_messages(facts: Facts, log_view: View) -> tuple[PageBase, Draft]:
-    """Select the messages to show (R12-R14, S1, S2) and put the preamble before them."""
-    compacted = compact(log_view)
-    turn_start = bisect_left(compacted.origins, log_view.turn_start)
-    draft = then(compacted, window(compacted.messages, turn_start, facts.history))
-    preamble_messages = preamble(facts, log_view)
-    messages = tuple([one.message for one in preamble_messages if one.message])
-    return PageBase(preamble_messages, len(messages), (*messages, *log_view.messages)), behind(messages, draft)
 
 
 def _close_conversation(facts: Facts, base: PageBase, draft: Draft) -> tuple[PageBase, Draft]:
@@ -157,10 +161,15 @@ def _close_conversation(facts: Facts, base: PageBase, draft: Draft) -> tuple[Pag
     return closed, replace(draft, messages=messages, origins=origins, notes=notes)
 
 
-def _insert_changes(facts: Facts, base: PageBase, conversation: EncodedParts, draft: Draft) -> EncodedParts:
-    """Add to the conversation why its preamble is included, and a part for each gap at its place."""
+def _insert_changes(
+    facts: Facts, base: PageBase, conversation: EncodedParts, draft: Draft
+) -> tuple[Sequence[Part], array[int]]:
+    """Return the parts and sizes with the reasons of the preamble, and with a part for each gap at its place."""
     parts, sizes, origins = list(conversation.parts), conversation.sizes[:], draft.origins
-    _fill_sources(parts, origins, base.first)
+    if not all(map(SOURCE, parts)):
+        for place, (part, origin) in enumerate(zip(parts, origins, strict=True)):
+            if not part.source:
+                parts[place] = part._replace(source=f"messages[{origin - base.first}]")
     if base.is_closed:
         parts[-1] = parts[-1]._replace(kind="closing")
     absent_parts = _note_preamble(parts, origins, base.preamble)
@@ -173,7 +182,7 @@ def _insert_changes(facts: Facts, base: PageBase, conversation: EncodedParts, dr
     for place in sorted(absent_parts, reverse=True):
         parts[place + 1 : place + 1] = absent_parts[place]
         sizes[place + 1 : place + 1] = array("I", [0] * len(absent_parts[place]))
-    return replace(conversation, parts=tuple(parts), sizes=sizes)
+    return parts, sizes
 
 
 def _note_preamble(parts: list[Part], origins: Sequence[int], injected: Sequence[Injected]) -> dict[int, list[Part]]:
@@ -201,13 +210,6 @@ def _note_preamble(parts: list[Part], origins: Sequence[int], injected: Sequence
         absent_parts.setdefault(place, []).extend(item.changes)
         origin += 1
     return absent_parts
-
-
-def _fill_sources(parts: list[Part], origins: Sequence[int], first: int) -> None:
-    if not all(map(SOURCE, parts)):
-        for place, (part, origin) in enumerate(zip(parts, origins, strict=True)):
-            if not part.source:
-                parts[place] = part._replace(source=f"messages[{origin - first}]")
 
 
 def _merge_dropped(notes: Mapping[int, Note]) -> Iterator[Gap]:
@@ -255,17 +257,6 @@ def _sum_tokens(previous: array[int] | None, messages: Sequence[Message], counte
     return (previous or array("Q")) + array("Q", accumulate(counts, initial=total))[1:]
 
 
-def _build_page(facts: Facts, tools: EncodedParts, conversation: EncodedParts) -> tuple[Page, Manifest]:
-    wire = wire_named(facts.target.wire)
-    head, tail = encode_head(facts.target.model, facts.options, wire), encode_tail(conversation.last, wire)
-    page = Page(segments=(head, *tools.segments, *conversation.segments, tail))
-    envelopes = _build_envelope(head, HEAD_REASON, facts.counter), _build_envelope(tail, TAIL_REASON, facts.counter)
-    parts = (envelopes[0], *tools.parts, *conversation.parts, envelopes[1])
-    sizes = array("I", [len(head.data)]) + tools.sizes + conversation.sizes + array("I", [len(tail.data)])
-    tokens = calibrate(own_count=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last)
-    return page, Manifest(parts=parts, sizes=sizes, tokens=tokens)
-
-
 def _build_envelope(data: Segment, reason: str, counter: TokenCounter) -> Part:
     return build_plain_part("envelope", "envelope", reason, count_text(data.data.decode(), counter))
 
@@ -292,27 +283,22 @@ def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> D
     kept_places = {
         place for place, message in enumerate(messages) if place >= first or message.role in INSTRUCTION_ROLES
     }
-    for group in _groups(messages):
+    # Group each assistant message that has calls with its results
+    callers: dict[str, set[int]] = {}
+    groups: list[set[int]] = []
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            groups.append({place})
+            callers |= {call.id: groups[-1] for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in callers:
+            callers[message.tool_call_id].add(place)
+    for group in groups:
         if not kept_places.isdisjoint(group):
             kept_places.update(group)
     origins = sorted(kept_places)
     note = Note(decision="dropped", rule="S2", reason=OUTSIDE.format(limit=limit))
     notes = {place: note for place in range(first) if place not in kept_places}
     return Draft(messages=tuple([messages[place] for place in origins]), origins=origins, notes=notes)
-
-
-def _groups(messages: Sequence[Message]) -> list[set[int]]:
-    """Group the place of each assistant message with calls with the places of its results."""
-    callers: dict[str, set[int]] = {}
-    groups: list[set[int]] = []
-    for place, message in enumerate(messages):
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            group = {place}
-            groups.append(group)
-            callers |= {call.id: group for call in message.tool_calls}
-        elif isinstance(message, ToolMessage) and message.tool_call_id in callers:
-            callers[message.tool_call_id].add(place)
-    return groups
 
 
 CONTINUE = {"zh": "请继续。", "en": "Continue."}

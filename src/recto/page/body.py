@@ -268,14 +268,16 @@ def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before:
     That message changes when its turn ends (F1, F2), so the next turn can reuse what precedes it. A page without an
     admitted turn gets no marks, because any of its messages may change.
     """
-    turns = (n for n in range(len(messages) - 1, -1, -1) if _opens_a_turn(messages[n]))
-    turn = next(turns, None)
+    users = [(n, message) for n, message in enumerate(messages) if isinstance(message, UserMessage)]
+    turn = next((n for n, message in reversed(users) if message.response_id), None)
     if turn is None:
         return encoded
     system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
-    places = {0, system} | ({turn} if turn and _allows_breakpoint(messages[turn - 1]) else set[int]())
+    previous = messages[turn - 1]
+    # Thinking and unknown blocks cannot carry a mark
+    is_closed = isinstance(previous, (UserMessage, AssistantMessage)) and isinstance(previous.parts[-1], Opaque)
     sizes, segments = encoded.sizes[:], list(encoded.segments)
-    for n in places:
+    for n in {0, system, turn} if turn and not is_closed else {0, system}:
         previous = wire.slots[type(messages[n - 1])] if n else before
         marked_segment = punctuate(previous, wire.slots[type(messages[n])], mark=wire.breakpoint)
         sizes[n] += len(marked_segment.data) - len(segments[2 * n].data)

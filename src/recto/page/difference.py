@@ -52,24 +52,19 @@ class Difference:
 
     def row(self) -> dict[str, Json]:
         """Return the difference as a JSON object."""
+        first = broken = None
+        if self.offset is not None:
+            before, after = _place_row(self.before, self.offset), _place_row(self.after, self.offset)
+            first = {"offset": self.offset, "before": before, "after": after}
+        if self.broken:
+            broken = {"cause": self.broken.cause, "source": self.broken.source, "bytesKept": self.broken.bytes_kept}
+            broken |= {"tokensAgain": self.tokens_again}
         return {
             "identical": self.offset is None,
-            "firstDifference": self._first_row(),
-            "prefixBreak": self._break_row(),
+            "firstDifference": first,
+            "prefixBreak": broken,
             "parts": list(self._part_rows()),
         }
-
-    def _first_row(self) -> Json:
-        if self.offset is None:
-            return None
-        sides = {"before": self.before, "after": self.after}
-        return {"offset": self.offset, **{name: _place_row(page, self.offset) for name, page in sides.items()}}
-
-    def _break_row(self) -> Json:
-        if self.broken is None:
-            return None
-        break_row = {"cause": self.broken.cause, "source": self.broken.source, "bytesKept": self.broken.bytes_kept}
-        return {**break_row, "tokensAgain": self.tokens_again}
 
     def _part_rows(self) -> Iterator[dict[str, Json]]:
         pages = {"before": self.before, "after": self.after}
@@ -83,9 +78,15 @@ class Difference:
                 tokens = sum(part.tokens_after for part in self.after.manifest.parts[row.after.start : row.after.stop])
                 yield {**result, "count": len(row.after), TOKENS: tokens}
                 continue
-            result |= {name: _part_row(pages[name], at.start) for name, at in sides.items() if at}
-            result |= {"fields": list(row.fields)} if row.fields else {}
-            yield result | ({"instead": _instead_row(row.instead)} if row.instead else {})
+            for name, at in sides.items():
+                if at:
+                    result[name] = shown_row(pages[name].manifest.row(at.start), pages[name].body)
+            if row.fields:
+                result["fields"] = list(row.fields)
+            if gap := row.instead:
+                source = {"source": gap.source, "upto": gap.upto, "count": gap.count, "decision": gap.decision}
+                result["instead"] = {**source, "rule": gap.rule, **rule_fields(gap.rule), "reason": gap.reason}
+            yield result
 
 
 def difference(before: SentPage, after: SentPage) -> Difference:
@@ -106,7 +107,13 @@ def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
     old, new = before.manifest, after.manifest
     places, keys = _index_parts(old), list(_index_parts(new))
     went, came = what_became(old, new), what_became(new, old)
-    removals = _group_removals(places, set(keys))
+    # Group the places of removed parts by the place of the preceding part that stays, or -1
+    removals, anchor, new_keys = dict[int, list[int]](), -1, set(keys)
+    for key, place in places.items():
+        if key in new_keys:
+            anchor = place
+        else:
+            removals.setdefault(anchor, []).append(place)
     newest = -1
 
     def leave(anchor: int) -> Iterator[DifferenceRow]:
@@ -140,18 +147,6 @@ def _index_parts(manifest: Manifest, sources: Set[str] | None = None) -> dict[_K
             places[*name, counts[name]] = place
             counts[name] += 1
     return places
-
-
-def _group_removals(places: dict[_Key, int], stays: set[_Key]) -> dict[int, list[int]]:
-    """Group the places of removed parts by the place of the preceding part that stays, or -1."""
-    removals: dict[int, list[int]] = {}
-    anchor = -1
-    for key, place in places.items():
-        if key in stays:
-            anchor = place
-        else:
-            removals.setdefault(anchor, []).append(place)
-    return removals
 
 
 def _gap(part: Part | None) -> Part | None:
@@ -201,10 +196,6 @@ def tokens_again(before: SentPage, after: SentPage, broken: Break) -> int:
     return sum(parts[at].tokens_after for at, place in pairs if after.bytes_at(at) == before.bytes_at(place))
 
 
-def _part_row(page: SentPage, place: int) -> Json:
-    return shown_row(page.manifest.row(place), page.body)
-
-
 def _place_row(page: SentPage, offset: int) -> Json:
     place = page.place_at(offset)
     if place >= len(page.manifest.parts):
@@ -212,14 +203,3 @@ def _place_row(page: SentPage, offset: int) -> Json:
     part, span = page.manifest.parts[place], page.manifest.spans[place]
     into = offset - span[0] if span else 0
     return {"place": place, "kind": part.kind, "source": part.source, "role": part.role, "into": into}
-
-
-def _instead_row(part: Part) -> Json:
-    source_fields = {"source": part.source, "upto": part.upto, "count": part.count}
-    return {
-        **source_fields,
-        "decision": part.decision,
-        "rule": part.rule,
-        **rule_fields(part.rule),
-        "reason": part.reason,
-    }

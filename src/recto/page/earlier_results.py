@@ -79,13 +79,17 @@ def find_result(facts: Facts, recall: Recall) -> Recalled | NotRecalled:
         )
     if not 1 <= recall.n <= len(places):
         return NotRecalled("number", of=len(places))
-    return _recalled(log_view.messages[places[recall.n - 1]], file, key, len(places))
+    message = log_view.messages[places[recall.n - 1]]
+    # UI hints are in no page, so they are removed here too; failures include their error text.
+    (result,) = add_error_texts(strip_ui_hints((message,)).messages).messages
+    if not isinstance(result, ToolMessage):
+        raise AssertionError(f"Message {message.id!r} is no result, though it was counted as one.")
+    indexes = parts_by_file(result, key).get(file or "", range(len(result.parts)))
+    return Recalled(parts=tuple([result.parts[index] for index in indexes]), of=len(places), time=message.time)
 
 
 def _rule_for(recall: Recall, settings: FoldSettings) -> FoldRule | None:
-    """Return the rule that counts these results, or one for this tool alone. None means that they are not counted by
-    file.
-    """
+    """Return the rule that counts these results, or one for this tool alone; None if they are not counted by file."""
     rules = [rule for rule in settings.rules if recall.tool in rule.tools]
     by_file = [rule for rule in rules if rule.path_args]
     if recall.path is not None:
@@ -107,12 +111,3 @@ def _newest_first(draft: Draft, key: FoldKey) -> Mapping[str | None, Sequence[in
     """Return the log places of counted results by file, newest first."""
     (by_file,) = observe_once(draft.messages, key).by_rule.values()
     return {file: [draft.origins[one.place] for one in reversed(series.results)] for file, series in by_file.items()}
-
-
-def _recalled(message: Message, file: str | None, key: FoldKey, of: int) -> Recalled:
-    # UI hints are in no page, so they are removed here too; failures include their error text.
-    (result,) = add_error_texts(strip_ui_hints((message,)).messages).messages
-    if not isinstance(result, ToolMessage):
-        raise AssertionError(f"Message {message.id!r} is no result, though it was counted as one.")
-    indexes = parts_by_file(result, key).get(file or "", range(len(result.parts)))
-    return Recalled(parts=tuple([result.parts[index] for index in indexes]), of=of, time=message.time)

@@ -46,7 +46,8 @@ class ExportedCall:
 
 def as_curl(head: RequestHead, body: bytes) -> bytes:
     """Return a shell command that sends these exact bytes. Keys are shell variables."""
-    address = _quote(head.url) if head.url is not None else f'"{_variable(head)}"'
+    variable = f"${{{head.url_setting}:-{head.usual_url}}}" if head.usual_url else f"${head.url_setting}"
+    address = _quote(head.url) if head.url is not None else f'"{variable}"'
     headers = [f'  -H "{name}: {value}" \\\n' for name, value in head.headers.items()]
     end = END_OF_PAGE
     while end.encode() in body:
@@ -60,13 +61,8 @@ def as_curl(head: RequestHead, body: bytes) -> bytes:
     return "".join(lines).encode() + body + f"\n{end}\n".encode()
 
 
-def _variable(head: RequestHead) -> str:
-    return f"${{{head.url_setting}:-{head.usual_url}}}" if head.usual_url else f"${head.url_setting}"
-
-
 def _quote(text: str) -> str:
-    inner = text.replace("'", "'\\''")
-    return f"'{inner}'"
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def har_beginning(version: str) -> bytes:

@@ -160,21 +160,20 @@ def _row(part: Part, span: Span | None) -> dict[str, Json]:
         "span": list(span) if span else None,
     }
     if receipts:
-        row["receipts"] = [_receipt_row(receipt) for receipt in receipts]
+        row["receipts"] = [
+            {
+                "rule": receipt.rule,
+                "part": receipt.part,
+                "tool": receipt.tool,
+                "paths": receipt.paths,
+                "tokens": {"before": receipt.tokens_before, "after": receipt.tokens_after},
+                "newer": receipt.newer,
+                "recall": receipt.recall._asdict(),
+                "reason": receipt.reason,
+            }
+            for receipt in receipts
+        ]
     return row if upto is None else {**row, "upto": upto, "count": count}
-
-
-def _receipt_row(receipt: Receipt) -> dict[str, Json]:
-    return {
-        "rule": receipt.rule,
-        "part": receipt.part,
-        "tool": receipt.tool,
-        "paths": receipt.paths,
-        "tokens": {"before": receipt.tokens_before, "after": receipt.tokens_after},
-        "newer": receipt.newer,
-        "recall": {"tool": receipt.recall.tool, "path": receipt.recall.path, "n": receipt.recall.n},
-        "reason": receipt.reason,
-    }
 
 
 class _StoredTokens(TypedDict):

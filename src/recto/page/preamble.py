@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recto.conversation.locale import language
@@ -48,7 +47,31 @@ class Injected:
 
 def preamble(facts: Facts, log_view: View) -> tuple[Injected, ...]:
     """Return the messages before the conversation, in order."""
-    return (*_prompt(facts), *_quote(facts), *_summary(facts, log_view))
+    messages = list[Injected]()
+    rendered = system_text(facts)
+    if rendered.text:
+        why = facts.prompt.why if facts.prompt else ""
+        reason = "; ".join(filter(None, (PROMPT_REASON, why, rendered.over)))
+        message = _system(rendered.text) if len(rendered.text) <= KEPT_CHARACTERS else _new_system(rendered.text)
+        changes = [*memoise(rendered, parts_taken)]
+        for tool in facts.tools if facts.tool_calling == "prompt" else ():
+            if tool.note:
+                part = memoise(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
+                saved_tokens = part.tokens_before - part.tokens_after
+                changes.append(part._replace(tokens_before=saved_tokens, tokens_after=0))
+        messages.append(Injected(message=message, kind="system", rule="S9", reason=reason, changes=tuple(changes)))
+    quote = facts.quote
+    if quote and not isinstance(quote, Quote):
+        text = quote if isinstance(quote, str) else tuple(quote)
+        quote = _fit_quote(text, facts.quote_budget, facts.counter, facts.locale)
+    if isinstance(quote, Quote):
+        before = quote.tokens_before if quote.cuts else None
+        message, reason = quote.message, quote.reason
+        messages.append(Injected(message=message, kind="quote", rule="D2", reason=reason, tokens_before=before))
+    if log_view.compaction is not None:
+        message = summary_message(log_view.compaction, facts.locale)
+        messages.append(Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON))
+    return tuple(messages)
 
 
 def system_text(facts: Facts) -> SystemPrompt:
@@ -65,36 +88,14 @@ def system_text(facts: Facts) -> SystemPrompt:
         return system_prompt(prompt, facts.locale, budget, counter)
     room = None if budget is None else max(0, budget - counter.count((tools,))[0] - JOINT)
     rendered = system_prompt(prompt, facts.locale, room, counter)
-    text = "\n\n".join(filter(None, (rendered.text, tools)))
-    return replace(rendered, text=text, over=None if budget is None else _over(text, budget, counter))
+    text, over = "\n\n".join(filter(None, (rendered.text, tools))), None
+    if budget is not None and (tokens := counter.count((text,))[0]) > budget:
+        over = OVER.format(tokens=tokens, budget=budget)
+    return replace(rendered, text=text, over=over)
 
 
 def _with_reminders(prompt: Prompt, note: str) -> Prompt:
     return replace(prompt, identity="\n\n".join(filter(None, (prompt.identity, note))))
-
-
-def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
-    tokens = counter.count((text,))[0]
-    return OVER.format(tokens=tokens, budget=budget) if tokens > budget else None
-
-
-def _prompt(facts: Facts) -> Iterator[Injected]:
-    rendered = system_text(facts)
-    if not rendered.text:
-        return
-    why = facts.prompt.why if facts.prompt else ""
-    reason = "; ".join(filter(None, (PROMPT_REASON, why, rendered.over)))
-    message = _system(rendered.text) if len(rendered.text) <= KEPT_CHARACTERS else _new_system(rendered.text)
-    changes = (*memoise(rendered, parts_taken), *_tools_taken(facts))
-    yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
-
-
-def _tools_taken(facts: Facts) -> Iterator[Part]:
-    """Report what tools offered as text leave out, as parts without bytes."""
-    for tool in facts.tools if facts.tool_calling == "prompt" else ():
-        if tool.note:
-            part = memoise(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
-            yield part._replace(tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 
 def parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
@@ -112,30 +113,6 @@ def parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
         )
         for change in prompt.changes
     )
-
-
-def _quote(facts: Facts) -> Iterator[Injected]:
-    quote = _make_quote(facts)
-    if quote is None:
-        return
-    before = quote.tokens_before if quote.cuts else None
-    yield Injected(message=quote.message, kind="quote", rule="D2", reason=quote.reason, tokens_before=before)
-
-
-def _make_quote(facts: Facts) -> Quote | None:
-    match facts.quote:
-        case Quote() as ready:
-            return ready
-        case str() as text:
-            return _fit_quote(text, facts.quote_budget, facts.counter, facts.locale)
-        case documents:
-            return _fit_quote(tuple(documents), facts.quote_budget, facts.counter, facts.locale) if documents else None
-
-
-def _summary(facts: Facts, log_view: View) -> Iterator[Injected]:
-    if log_view.compaction is not None:
-        message = summary_message(log_view.compaction, facts.locale)
-        yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
 
 
 # Few entries: each may hold as much text as a quote's budget allows.

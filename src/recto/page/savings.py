@@ -6,7 +6,7 @@ The baseline is the same page with nothing folded. Prices are those used to plan
 from __future__ import annotations
 
 from collections import Counter as Tally
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from recto.page.difference import tokens_again
@@ -52,21 +52,15 @@ def savings_of(before: SentPage | None, after: SentPage, prices: CachePrices) ->
             saving = receipt.tokens_before - receipt.tokens_after
             savings[receipt.rule] += saving
             unread[receipt.rule] += saving if place >= cached else 0
-    again = {rule: broken.tokens} if broken else {}
-    folds = [_fold(rule, tokens, unread[rule], again.get(rule, 0), prices) for rule, tokens in savings.items()]
-    return (
-        (
-            *folds,
-            Saving(
-                kind=BREAK,
-                name=broken.cause,
-                tokens=broken.tokens,
-                cost=prices_of(0, broken.tokens, prices)[1] if prices.is_listed else None,
-            ),
-        )
-        if broken
-        else tuple(folds)
-    )
+    rows, cost_again = list[Saving](), prices_of(0, broken.tokens, prices)[1] if broken else 0
+    for name, tokens in savings.items():
+        # `more` is the surcharge for tokens that would have been written instead of read.
+        read, more = prices_of(tokens, unread[name], prices)
+        cost = cost_again if name == rule else 0
+        rows.append(Saving(kind=FOLD, name=name, tokens=tokens, benefit=read + more, cost=cost))
+    if broken:
+        rows.append(Saving(kind=BREAK, name=broken.cause, tokens=broken.tokens, cost=cost_again))
+    return tuple(rows if prices.is_listed else [replace(row, benefit=None, cost=None) for row in rows])
 
 
 class _Broken(NamedTuple):
@@ -81,22 +75,12 @@ def _broken(before: SentPage | None, after: SentPage) -> _Broken | None:
     first_break = prefix_break(before, after) if before else None
     if before is None or first_break is None:
         return None
-    place, again = after.place_at(first_break.bytes_kept), tokens_again(before, after, first_break)
-    new = _placeholders(before, after, place) if first_break.cause == FOLD_STEP else 0
-    return _Broken(first_break.cause, place, again + new)
-
-
-def _placeholders(before: SentPage, after: SentPage, start: int) -> int:
-    """Count tokens of placeholders that replaced results since the last page: they are written to the cache."""
-    were, parts = {part.source: place for place, part in enumerate(before.manifest.parts)}, after.manifest.parts
-    fold_places = [at for at in range(start, len(parts)) if parts[at].decision == "folded" and parts[at].source in were]
-    new = [at for at in fold_places if after.bytes_at(at) != before.bytes_at(were[parts[at].source])]
-    return sum(parts[at].tokens_after for at in new)
-
-
-def _fold(rule: str, tokens: int, unread: int, again: int, prices: CachePrices) -> Saving:
-    if not prices.is_listed:
-        return Saving(kind=FOLD, name=rule, tokens=tokens)
-    # The surcharge for tokens that would have been written instead of read.
-    read, more = prices_of(tokens, unread, prices)
-    return Saving(kind=FOLD, name=rule, tokens=tokens, benefit=read + more, cost=prices_of(0, again, prices)[1])
+    place, tokens = after.place_at(first_break.bytes_kept), tokens_again(before, after, first_break)
+    if first_break.cause == FOLD_STEP:
+        # Placeholders that replaced results since the last page are written to the cache too.
+        were = {part.source: place for place, part in enumerate(before.manifest.parts)}
+        for at, part in enumerate(after.manifest.parts[place:], start=place):
+            is_fold = part.decision == "folded" and part.source in were
+            if is_fold and after.bytes_at(at) != before.bytes_at(were[part.source]):
+                tokens += part.tokens_after
+    return _Broken(first_break.cause, place, tokens)

@@ -1,4 +1,4 @@
-"""Files that a skill brings along, read on demand. Refuses what leads out of its folder, is hidden or too large."""
+"""Files of a skill that the model reads on demand. Hidden and large files and those outside the folder are rejected."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from recto.skills.skill import BundledFile, Skill
 MOST_FILES = 500
 DEEPEST = 8
 READ_BYTES = 1_048_576
-# As much of a path as is compared with others.
+# Characters of an unknown path that are compared with the known ones.
 LONGEST_PATH = 1_024
 MAX_LISTED = 20
 BYTECODE_FOLDER = "__pycache__"
 
 
 def bundled_files(folder: Path, is_other: Callable[[tuple[str, ...]], bool]) -> tuple[BundledFile, ...]:
-    """Files below a skill's folder by their paths: at most MOST_FILES and one, so that more can be told from all.
+    """Return the files below a skill's folder, sorted: at most MOST_FILES and one, to detect more.
 
-    `is_other` says of the names on the way to a file whether it is read as something else.
+    `is_other` returns True for the path of a file that is read as something else.
     """
     files = islice(
         (file for file in _walk(folder, folder, ()) if not is_other(tuple(file.path.split("/")))), MOST_FILES + 1
@@ -38,7 +38,7 @@ def _walk(root: Path, folder: Path, above: tuple[str, ...]) -> Iterator[BundledF
         if not is_offered(names):
             continue
         try:
-            # A folder that is a link stands elsewhere too, or leads out.
+            # A linked folder may lead out, or repeat another.
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(root, Path(entry.path), names)
             elif entry.is_file() and not (entry.is_symlink() and leads_out(root, Path(entry.path))):
@@ -57,7 +57,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def is_offered(names: tuple[str, ...]) -> bool:
-    """Whether a file with these names on the way to it may be read at all: none is hidden, or could forge a line."""
+    """Return True if a file at this path may be read: no name is hidden or contains control characters."""
     return len(names) <= DEEPEST and all(
         name.isprintable() and not name.startswith(".") and name != BYTECODE_FOLDER and "\\" not in name
         for name in names
@@ -65,7 +65,7 @@ def is_offered(names: tuple[str, ...]) -> bool:
 
 
 def read_bundled(skill: Skill, path: str) -> bytes:
-    """The bytes of a file of the skill's folder. Raises ToolError, which says what there is instead."""
+    """Read a file of the skill's folder. Raises ToolError with the existing files."""
     names = PurePosixPath(path).parts
     if not names or names[0] == "/" or not is_offered(names):
         raise ToolError(_unknown(skill, path))
@@ -83,7 +83,7 @@ def read_bundled(skill: Skill, path: str) -> bytes:
 
 
 def _unknown(skill: Skill, path: str) -> str:
-    """What is said of a path that leads nowhere, or nowhere one may go: both sound the same."""
+    """Return the message for an unknown or forbidden path; it does not reveal which."""
     paths = [file.path for file in skill.files]
     plain = path[:LONGEST_PATH].strip("/")
     inside = [candidate for candidate in paths if candidate.startswith(f"{plain}/")] if plain else []

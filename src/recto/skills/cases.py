@@ -1,6 +1,6 @@
-"""Cases of a skill (S8): worked examples, read from its `cases/` and found by what is known of the user.
+"""Cases of a skill (S8): worked examples in its folder `cases`, selected by the user's data.
 
-An inverted index over their tags finds them: same index and same data, same order. One with a fault is left out.
+An inverted index over their tags selects them; the same data gives the same order. Invalid cases are left out.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from recto.skills.safe_path import UnreadableFile
 
 CASES = "cases"
 ENDING = ".md"
-# How many are shown, and what a link to a rule of the scenario counts beside the tags.
+# Cases shown, and the points for a link to a rule of the scenario; a tag has one.
 BEST, LINKED = 2, 2
 LEFT_OUT = "The case is left out."
-NO_CONTENT = "it says nothing below its settings. Write the case there."
-NO_TAGS = "it has no tags, so no user's data leads to it. Give it `tags: [...]`."
+NO_CONTENT = "it has no text below its settings. Write the case there."
+NO_TAGS = "it has no tags, so no user's data selects it. Add `tags: [...]`."
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCase:
-    """A case, what it is tagged with, and the rules it is linked to."""
+    """A case with its tags and the rules it is linked to."""
 
     case: Case
     tags: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class TaggedCase:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseIndex:
-    """Cases in their order, and the places of those that have a tag, or are linked to a rule."""
+    """Cases in order, and their positions by tag and by rule."""
 
     cases: tuple[TaggedCase, ...] = ()
     by_tag: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
@@ -52,7 +52,7 @@ NO_CASES = CaseIndex()
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredCase:
-    """A case that was found: its score, the values that are its tags, and the rules it is linked to."""
+    """A selected case: its score, the matching values, and the rules of the scenario it is linked to."""
 
     case: Case
     score: int
@@ -61,7 +61,7 @@ class ScoredCase:
 
 
 def index_cases(cases: Sequence[TaggedCase]) -> CaseIndex:
-    """The cases, to be found by tag and by rule. Their order decides between equals."""
+    """Index cases by tag and by rule. Their order breaks ties."""
     by_tag: defaultdict[str, list[int]] = defaultdict(list)
     by_rule: defaultdict[str, list[int]] = defaultdict(list)
     for place, tagged in enumerate(cases):
@@ -79,9 +79,9 @@ def index_cases(cases: Sequence[TaggedCase]) -> CaseIndex:
 def best_cases(
     index: CaseIndex, values: Iterable[str], rule_ids: Sequence[str], count: int = BEST
 ) -> tuple[ScoredCase, ...]:
-    """The best cases for these values: a point for each that is a tag, two more for a link to one of the rules.
+    """Return the best cases for these values: a point for each that is a tag, two more for a link to a rule.
 
-    A link alone finds nothing. Only cases that have one of the values are looked at.
+    A link alone selects no case.
     """
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for key, value in _distinct(values).items():
@@ -105,7 +105,7 @@ def best_cases(
 
 
 def _distinct(values: Iterable[str]) -> dict[str, str]:
-    """The values by how they compare, each as it was first spelled."""
+    """Return the values by normal form, each in its first spelling."""
     distinct: dict[str, str] = {}
     for value in values:
         distinct.setdefault(_normalise(value), value.strip())
@@ -117,7 +117,7 @@ def _normalise(text: str) -> str:
 
 
 class CaseTable(Table):
-    """Every setting of a case."""
+    """Settings of a case."""
 
     id: Word | None = None
     name: Word | None = None
@@ -129,17 +129,17 @@ FORM = TableForm(root=CaseTable)
 
 
 class ReadCases(NamedTuple):
-    """The cases of a skill, and what is said of those that were left out."""
+    """The cases of a skill, and warnings about those left out."""
 
     cases: CaseIndex
     warnings: tuple[FileProblem, ...] = ()
 
 
 def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
-    """The cases of a skill's folder, in the order of their files. `language` has what there is in `cases`."""
+    """Read the cases of a skill's folder in file order. `language` lists the names in its folder `cases`."""
     cases: dict[str, TaggedCase] = {}
     warnings: list[FileProblem] = []
-    # The files of cases. One that there is for this language only is a case there, and none elsewhere.
+    # A case that exists only in one language is a case only in that language.
     names = sorted(filter(is_case, language.names))
     variants = [match for name in names if (match := VARIANT.fullmatch(name))]
     others = {
@@ -155,14 +155,14 @@ def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
 
 
 def is_case(name: str) -> bool:
-    """Whether a file in `cases` is a case, or the variant of one."""
+    """Return True if a file in `cases` is a case or the variant of one."""
     return name.endswith(ENDING) and not name.startswith(".")
 
 
 def _read_case(
     folder: Path, name: str, language: FileLanguage, ids: Collection[str]
 ) -> tuple[TaggedCase | None, tuple[FileProblem, ...]]:
-    """A case, or why it is left out."""
+    """Return a case, or the problems why it is left out."""
     file = folder / CASES / name
     try:
         document = read_localized(folder, file, language, lenient=False)
@@ -183,7 +183,7 @@ def _read_case(
 
 
 def _further(document: LocalizedFile, case: TaggedCase, ids: Collection[str]) -> Iterator[Fault]:
-    """What the settings alone do not tell. Of a file that could not be read all is told."""
+    """Yield faults that the schema does not find. Unreadable settings have faults already."""
     if document.settings.faults:
         return
     if not document.body:

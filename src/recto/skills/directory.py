@@ -1,4 +1,4 @@
-"""The skill directory (S3): the tool `use_skill` as a model is offered it, within its tokens. It activates nothing."""
+"""Skill directory (S3): the offer of the tool `use_skill`, shortened to its token limit."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ SCENARIO = {
 SHORTENING = "{skills} skills: {lost}, to keep {tokens} tokens"
 OVER = "{skills} skills: {lost}, and that is {size} tokens, over the {tokens} allowed"
 MARK = "…"
-# Of the words in an example.
+# Characters of the trigger in an example.
 LONGEST_TRIGGER = 40
-# What is left of a description has to say something.
+# A shorter description would have no meaning.
 SHORTEST = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Detail:
-    """How much is told of each skill. `characters` bounds its description; with 0 of them it has no line at all."""
+    """Detail of each skill's line. `characters` limits the description; 0 leaves out the whole line."""
 
     triggers: bool = True
     scenarios: bool = True
@@ -99,13 +99,13 @@ NAMES = replace(NO_SCENARIOS, characters=0)
 def use_skill_offer(
     skills: Sequence[Skill], *, locale: str, tokens: int, counter: TokenCounter, with_core: bool
 ) -> ToolOffer:
-    """The tool that activates one of these skills, within `tokens` where it can be; skills stay in their order.
+    """Return the tool that activates one of these skills, within `tokens` if possible; skills stay in their order.
 
-    Where all is too much, triggers go first, then scenarios, then the ends of descriptions, then all but the names.
-    Nothing is remembered here: an agent's skills do not change while it is loaded, so whoever loads it keeps the offer.
+    If the whole is too long, triggers are left out first, then scenarios, then the ends of descriptions, then all but
+    the names. Callers should keep the offer: counting is slow, and an agent's skills do not change once loaded.
     """
     if not skills:
-        raise ValueError("There is no skill to offer. Leave use_skill out where an agent has no skills.")
+        raise ValueError("There is no skill to offer. Leave out use_skill for agents without skills.")
     wording = language(locale)
     names = [skill.name for skill in skills] + [CORE] * with_core
     scenarios = list(dict.fromkeys(one.name for skill in skills for one in skill.scenarios))
@@ -142,7 +142,7 @@ def use_skill_offer(
     if before <= tokens:
         return offer(WHOLE)
     detail = _fitting(skills, tokens, size)
-    # For people: what was left out of the directory
+    # The note tells people what the directory leaves out.
     tokens_now = size(detail)
     losses = "only their names are told" if detail.characters == 0 else ", ".join(_list_losses(skills, detail))
     template = OVER if tokens_now > tokens else SHORTENING
@@ -154,7 +154,7 @@ def use_skill_offer(
 
 
 def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int]) -> _Detail:
-    # Least first: where not even this fits, the longer ones need no counting.
+    # If the shortest form does not fit, the longer ones need no counting.
     if size(LEAST) > tokens:
         return NAMES
     for detail in (NO_TRIGGERS, NO_SCENARIOS):
@@ -166,9 +166,9 @@ def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int
 
 
 def _longest(whole: int, fits: Callable[[int], bool]) -> int:
-    """The most characters, fewer than the whole, that fit; the shortest do."""
+    """Return the most characters below `whole` that fit. SHORTEST is known to fit."""
     most = SHORTEST
-    # From short to long: what is counted is then never much longer than what fits.
+    # From short to long, to count few texts that are much too long.
     while most * 2 < whole and fits(most * 2):
         most *= 2
     fails = most * 2

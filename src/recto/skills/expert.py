@@ -1,4 +1,4 @@
-"""The expert a skill makes of an agent (S7-S9): its prompt, the next step and the best cases. Refuses to load data."""
+"""Page input of an active skill (S7-S9): prompt, next step and best cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         SKILL_DATA: "Skill data",
     },
 }
-# What a skill's own data is called, by what it computes.
+# Headings of a skill's own data, by the type of its computation.
 COMPUTED: Mapping[str, Mapping[str, str]] = {
     "zh": {"bazi": "命盘数据", "zodiac": "星盘数据"},
     "en": {"bazi": "Bazi chart", "zodiac": "Birth chart"},
@@ -101,13 +101,13 @@ FILES = {
     "en": "This skill comes with these files. Read one by its path with read_skill_file when you need it:",
 }
 MORE_FILES = {"zh": "- 另有 {count} 个文件", "en": "- and {count} more"}
-# A longer value is prose, and no tag.
+# Characters of a value that may be a tag; longer values are prose.
 LONGEST_FEATURE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertInput:
-    """What an agent adds to its skills: the tone, headings of data by field, rules about tools, and some limits."""
+    """Settings of an agent for its skills: tone, headings of data by field, rules about tools, and limits."""
 
     locale: str = "zh"
     tone: str = ""
@@ -119,7 +119,7 @@ class ExpertInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Expert:
-    """A skill at work: its prompt, the step that is due, and the cases in the prompt, best first."""
+    """An active skill: its prompt, the step that is due, and the cases in the prompt, best first."""
 
     prompt: Prompt
     step: SopStep | None
@@ -127,9 +127,9 @@ class Expert:
 
 
 def expert(skill: Skill, data: KnownData, options: ExpertInput) -> Expert:
-    """The expert for what is known of the user. Without a scenario it is the skill's default one.
+    """Return the expert for a user's data, by default in the skill's default scenario.
 
-    What the skill has made of a birth that is not known any more is nothing that it knows.
+    Without the birth information that the skill requires, its own data is outdated and hidden.
     """
     scenario = skill.scenario(data.scenario)
     data = replace(data, skill_data={}) if missing_for(skill, data) else data
@@ -150,19 +150,19 @@ def expert(skill: Skill, data: KnownData, options: ExpertInput) -> Expert:
 
 
 def missing_for(skill: Skill, data: KnownData) -> tuple[str, ...]:
-    """The paths this skill cannot do without, and nothing is known at (S3)."""
+    """Return the required paths that have no value (S3)."""
     return (BIRTH_INFO,) if skill.requires_birth_info and data.at(BIRTH_INFO) is None else ()
 
 
 def features(user_data: KnownData) -> tuple[str, ...]:
-    """What is known of the user as single values, each once: those that may be tags of cases (S8)."""
+    """Return the distinct values of the user's data that may be tags of cases (S8)."""
     own = [clean_value(without(data, MADE_OF)) for data in user_data.skill_data.values()]
     words = words_in([clean_value(user_data.profile), *own])
     return tuple(dict.fromkeys(word for word in words if len(word) <= LONGEST_FEATURE))
 
 
 def default_sop(skill: Skill, locale: str) -> Sop | None:
-    """The procedure of a skill that brings none: collect, compute, answer (S7). One that needs nothing has none."""
+    """Return the procedure of a skill without its own: collect, compute, answer (S7). None if it needs no data."""
     wording = language(locale)
     own = f"{SKILL_DATA}.{skill.name}"
     outdated = AnyOf(of=(Missing(path=own), Differs(path=BIRTH_INFO, other=f"{own}.{MADE_OF}.{BIRTH_INFO}")))
@@ -190,7 +190,7 @@ def _sop_section(skill: Skill, sop: Sop, data: KnownData, locale: str) -> str:
 
 
 def _data(skill: Skill, data: KnownData, options: ExpertInput) -> Iterator[Datum]:
-    """What is known of the declared fields, in their order, then what the skill has kept itself."""
+    """Yield the values of the declared fields in order, then the skill's own data."""
     own = (f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()
     for path in (*skill.fields, *own):
         is_within_another = any(path.startswith(f"{other}.") for other in skill.fields)

@@ -1,4 +1,4 @@
-"""What is known of a user while a skill is at work: the fields it declares, its own data, the tier. Nothing else."""
+"""User data that an active skill may read: the fields it declares, its own data, and the tier."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from recto.page.prompt.reminder import neutralise
 
 FREE_TIER = "free"
 SKILL_DATA = "skill_data"
-# What is known whatever a skill declares.
+# Names that every skill may read.
 PLAIN = ("tier", "scenario", "month", "day", "thread", "locale")
-# In a skill's own data: what it was made of, and the words that cases are found by. No model is shown either.
+# Entries of a skill's own data that no model sees: the inputs of a computation, and the words that select cases.
 MADE_OF, FEATURES = "of", "features"
-# Tables and lists further in than this are not told.
+# Deeper tables and lists are dropped.
 DEEPEST = 12
-# A list of plain things up to so many characters stands in one line.
+# Characters of a list of plain values on one line.
 LINE = 120
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownData:
-    """What a skill may know: profile fields by name, its own data by its name, the user's tier, and the scenario.
+    """Data that a skill may read: profile fields by name, its own data by skill name, the user's tier, the scenario.
 
-    `month` and `day` are the present ones of the user's calendar (`2026-05`, `2026-05-14`), `thread` is the one they
-    talk in, `locale` the agent's language: what was made in another is not of now, of here, or in these words.
+    `month` and `day` are the current ones of the user's calendar (`2026-05`, `2026-05-14`), `thread` is the current
+    thread, `locale` the agent's language. Procedures compare them with those of stored data to find outdated data.
     """
 
     profile: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -40,10 +40,7 @@ class KnownData:
     locale: str | None = None
 
     def at(self, path: str) -> Json:
-        """What stands at a dotted path: `birth_info.date`, `skill_data.bazi.pillars`, one of `PLAIN`; else None.
-
-        What is empty is not known: `""`, `[]` and `{}` are None too.
-        """
+        """Return the value at a dotted path, such as `birth_info.date` or `tier`. Empty values are None."""
         name, *rest = path.split(".")
         plain: dict[str, Json] = {name: getattr(self, name) for name in PLAIN}
         fields: Mapping[str, Json] = {**self.profile, SKILL_DATA: self.skill_data, **plain}
@@ -54,17 +51,17 @@ class KnownData:
 
 
 def is_empty(value: Json) -> bool:
-    """Whether a value says nothing. Zero and false do say something."""
+    """Return True for None and empty texts, lists and tables."""
     return value is None or (isinstance(value, str | Mapping | Sequence) and not value)
 
 
 def without(value: Json, *names: str) -> Json:
-    """A table without some of its names; anything else as it is."""
+    """Return a table without some names; other values unchanged."""
     return {name: one for name, one in value.items() if name not in names} if isinstance(value, Mapping) else value
 
 
 def words_in(value: Json) -> Iterator[str]:
-    """Every text and number in a value, as text, in order."""
+    """Yield every text and number in a value, as text."""
     match value:
         case str() if value.strip():
             yield value.strip()
@@ -81,7 +78,7 @@ def words_in(value: Json) -> Iterator[str]:
 
 
 def clean_value(value: Json, deepest: int = DEEPEST) -> Json:
-    """A value as a model may see it: texts of one line each, without `ui_hints` and what is empty. None: nothing."""
+    """Return a value for a model, or None: each text on one line, without `ui_hints` and empty values."""
     match value:
         case str():
             return one_line(value) or None
@@ -97,7 +94,7 @@ def clean_value(value: Json, deepest: int = DEEPEST) -> Json:
 
 
 def render_value(value: Json) -> str:
-    """A value in lines, tables as `- key: value`. Each begins with a dash: nothing in a value can pose as a heading."""
+    """Render a value as lines that begin with a dash, so that no text in it can pose as a heading."""
     return neutralise("\n".join(_lines(clean_value(value), "")))
 
 
@@ -126,7 +123,7 @@ def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
 
 
 def _row(value: Json) -> str | None:
-    """An item of a list in one line, where that is all it needs."""
+    """Return an item of a list as one line; None if it needs several."""
     if not isinstance(value, Mapping):
         return _line(value)
     pairs = [(key, _line(inner)) for key, inner in value.items()]
@@ -134,7 +131,7 @@ def _row(value: Json) -> str | None:
 
 
 def _line(value: Json) -> str | None:
-    """A plain value, or a short list of such, in one line."""
+    """Return a plain value, or a short list of plain values, as one line; None for others."""
     match value:
         case Mapping():
             return None

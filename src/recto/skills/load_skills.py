@@ -1,7 +1,4 @@
-"""The skills of an agent (S5): each folder in its `skills/` with a SKILL.md. No broken one keeps others away.
-
-Skills stand one level deep: `skills/<name>/SKILL.md`. What is further down is a file of a skill, never a skill.
-"""
+"""Loading of an agent's skills (S5), one per folder: `skills/<name>/SKILL.md`. Broken skills are left out."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ MORE_FILES = f"it has more than {MOST_FILES} files; those after the first {MOST_
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedSkills:
-    """The skills that are whole, by name, in the order of their folders.
-
-    `broken` are left out: by folder, what is wrong with each.
-    """
+    """Valid skills by name, in the order of their folders, and the problems of broken ones by folder."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     broken: Mapping[str, tuple[FileProblem, ...]] = field(default_factory=dict[str, tuple[FileProblem, ...]])
@@ -39,7 +33,7 @@ class LoadedSkills:
 
 @dataclass(frozen=True, kw_only=True)
 class _Read:
-    """What was read of a skill's folder: a skill, or problems."""
+    """Content of a skill's folder: a skill, or problems."""
 
     skill: Skill | None = None
     problems: tuple[FileProblem, ...] = ()
@@ -47,7 +41,7 @@ class _Read:
 
 
 def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
-    """The skills of a folder, in a language. A folder that is not there has none; nothing is ever raised."""
+    """Load the skills of a folder in a language. It reports errors as problems; a missing folder has no skills."""
     try:
         folders = [
             folder / name
@@ -84,7 +78,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _no_folder(folder: Path, error: OSError) -> LoadedSkills:
-    text = f"skills cannot be read from it ({error.strerror}). Make it a folder of skills, or take it away."
+    text = f"skills cannot be read from it ({error.strerror}). Make it a folder of skills, or remove it."
     return LoadedSkills(broken={folder.name: (FileProblem(file=folder, line=None, text=text),)})
 
 
@@ -92,7 +86,7 @@ def _load_skill(folder: Path, locale: str) -> _Read:
     try:
         names = [path.name for path in folder.iterdir()]
     except OSError as error:
-        text = f"it cannot be read ({error.strerror}). Put that right, or take it away."
+        text = f"it cannot be read ({error.strerror}). Fix or remove it."
         return _Read(problems=(FileProblem(file=folder, line=None, text=text),))
     if FILE not in names:
         return _Read(problems=(FileProblem(file=folder, line=None, text=NO_FILE),))
@@ -104,7 +98,7 @@ def _load_skill(folder: Path, locale: str) -> _Read:
 
 
 def _complete(folder: Path, names: list[str], locale: str, document: LocalizedFile) -> _Read:
-    """A skill with its procedure, cases and files."""
+    """Add the procedure, cases and files to a skill."""
     read = skill_of(document, folder)
     sop, sop_problems, sop_warnings = _load_sop(folder, names, locale, read.needs)
     problems = (*read.problems, *sop_problems)
@@ -144,7 +138,7 @@ def _case_names(folder: Path) -> list[str]:
 
 
 def _is_read(names: tuple[str, ...]) -> bool:
-    """Whether a file of a skill is read as something already: its SKILL.md, procedure or cases, in any language."""
+    """Return True for a skill's SKILL.md, procedure and cases, in any language."""
     match = VARIANT.fullmatch(names[-1])
     name = f"{match['stem']}{match['ending']}" if match else names[-1]
     match names[:-1]:

@@ -1,4 +1,4 @@
-"""A file of a skill with its variant for a language over it, read as one. Refuses to know what it means.
+"""Files of a skill, merged with their variants for a language.
 
 `NAME.<locale>.<ext>` is the variant of `NAME.<ext>`: `SKILL.en.md`, `sop.en.yaml`, `cases/storm.en.md`.
 """
@@ -16,7 +16,7 @@ from recto.config.yaml_values import Values, YamlPath
 from recto.skills.safe_path import UnreadableFile, read_within
 
 VARIANT = re.compile(r"(?P<stem>.+)\.(?P<locale>[a-z]{2}(-[A-Za-z]{2,4})?)(?P<ending>\.[a-z]+)")
-# More lines than any file has that is read: those of a variant are counted from here on.
+# Offset of the lines of a variant; no file has as many lines.
 VARIANT_LINES = 1_000_000
 
 
@@ -28,7 +28,7 @@ class FileLanguage:
     names: Collection[str]
 
     def variant_of(self, name: str) -> str | None:
-        """The name of a file's variant, where there is one."""
+        """Return the name of a file's variant, if it exists."""
         stem, dot, ending = name.rpartition(".")
         variant = f"{stem}.{self.locale}{dot}{ending}"
         return variant if variant in self.names else None
@@ -45,7 +45,7 @@ class LocalizedFile:
     end_line: int = 1
 
     def problems(self, faults: Iterable[Fault]) -> tuple[FileProblem, ...]:
-        """The faults as problems of the file they are in, in the order of their lines."""
+        """Return the faults as problems of their files, sorted by line."""
         return tuple([self._problem(fault) for fault in sorted(faults, key=lambda fault: fault.line)])
 
     def _problem(self, fault: Fault) -> FileProblem:
@@ -55,7 +55,7 @@ class LocalizedFile:
 
 
 def read_localized(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
-    """A file, and over it its variant: the body and each setting that the variant has. Raises UnreadableFile."""
+    """Read a file; its variant replaces the body and each setting that it contains. Raises UnreadableFile."""
     base = _read(folder, file, lenient=lenient)
     variant = language.variant_of(file.name)
     if variant is None:

@@ -1,36 +1,36 @@
-"""Files of a skill's folder. Refuses those that lead out of it, are no file, or cannot be read."""
+"""Reading of files within a skill's folder, without following links out of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 LEADS_OUT = "it leads out of the skill's folder. Put the file itself there."
-NO_FILE = "it is no file. Put a file in its place, or take it away."
+NO_FILE = "it is not a file. Replace or remove it."
 
 
 class UnreadableFile(Exception):
-    """A file that is not read. Its text says why, and what to do."""
+    """An unreadable file. The text gives the reason and a remedy."""
 
 
 def read_within(folder: Path, file: Path, most: int) -> bytes:
-    """The first `most` bytes of a file of the folder, and one more where there are more. Raises UnreadableFile."""
+    """Return up to `most` bytes of a file of the folder, and one more if it has more. Raises UnreadableFile."""
     try:
         real = file.resolve(strict=True)
         if not real.is_relative_to(folder.resolve(strict=True)):
             raise UnreadableFile(LEADS_OUT)
-        # Opening a pipe would wait for somebody to write into it.
+        # Opening a pipe would wait for a writer.
         if not real.is_file():
             raise UnreadableFile(NO_FILE)
         with real.open("rb") as stream:
             return stream.read(most + 1)
     except OSError as error:
-        raise UnreadableFile(f"it cannot be read ({error.strerror}). Put that right, or take it away.") from error
+        raise UnreadableFile(f"it cannot be read ({error.strerror}). Fix or remove it.") from error
     except (RuntimeError, ValueError) as error:
-        raise UnreadableFile("it cannot be read (a link that leads to itself). Take it away.") from error
+        raise UnreadableFile("it cannot be read (a link to itself). Remove it.") from error
 
 
 def leads_out(folder: Path, file: Path) -> bool:
-    """Whether a link stands for something outside of the folder, or for nothing."""
+    """Return True if a link leads out of the folder, or nowhere."""
     try:
         return not file.resolve(strict=True).is_relative_to(folder.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):

@@ -1,4 +1,4 @@
-"""A skill as a value: who the expert is, what it needs to know, and what it goes by. Refuses to read any file."""
+"""Skills as values: persona, required user data, procedure, cases and files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from recto.conversation.json import Json
 from recto.skills.cases import NO_CASES, CaseIndex
 from recto.skills.sop import Sop
 
-# What a client, and the model, call having no skill.
+# Name by which clients and the model select no skill.
 CORE = "core"
 BIRTH_INFO = "birth_info"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What a skill may be asked for. Cases linked to one of its rules come first; its own name is one of them."""
+    """A use of a skill. Cases linked to one of its rules, among them its name, rank first."""
 
     name: str
     description: str = ""
@@ -26,7 +26,7 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class BundledFile:
-    """A file of a skill's folder, by its path from there, with `/` between names. It is read on demand only."""
+    """A file of a skill's folder, read on demand. `path` is relative to the folder, with `/` between names."""
 
     path: str
     size: int
@@ -34,12 +34,12 @@ class BundledFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Skill:
-    """A skill (S5). `heading` and `identity` are the body of its SKILL.md: its first heading, and what follows.
+    """A skill (S5). `heading` and `identity` are the body of its SKILL.md: its first heading, and the rest.
 
-    `title` is what people are shown for its name; empty where that will do.
-    `fields` are dotted paths into the user's profile; `has_data` says that it reads `skill_data.<name>`, what it has
-    kept of the user. `collect_tool` asks for what is missing, `compute_tool` makes its data. `tools` are those it
-    names; an agent may not have them all. `metadata` is whatever else its file says.
+    Clients show `title`, or the name if it is empty. `fields` are dotted paths into the user's profile. With
+    `has_data` the skill reads its own data, `skill_data.<name>`. `collect_tool` asks for missing data, `compute_tool`
+    computes the skill's own. `tools` are the names in the file; an agent may lack some. `metadata` has all other
+    settings of the file.
     """
 
     name: str
@@ -66,6 +66,6 @@ class Skill:
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def scenario(self, name: str | None) -> Scenario | None:
-        """The scenario of that name; without one, or where it has none of that name, the default (S3)."""
+        """Return the scenario of that name, else the default (S3)."""
         scenarios = {one.name: one for one in self.scenarios}
         return scenarios.get(name or "") or scenarios.get(self.default_scenario or "")

@@ -1,7 +1,7 @@
-"""`SKILL.md` as a skill (S5): the Agent Skills format as public skills have it, and the settings that are ours.
+"""Reading of `SKILL.md` (S5): the Agent Skills format, and Recto's own settings.
 
-Ours say what a skill needs to know and what it may be asked for; they are checked, and no description is a fault.
-What a public skill says beyond that is kept as it is, or left out with a warning: it must load as it stands.
+Recto validates its own settings and requires a description. Public skills must load unchanged, so other settings are
+kept as they are, or left out with a warning.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from recto.skills.skill import BIRTH_INFO, CORE, Scenario, Skill
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_RULE = "a skill's name has 1 to 64 letters, digits, - or _, all ASCII"
 LONGEST_DESCRIPTION, LONGEST_TITLE = 1_024, 60
-# What Agent Skills has a name for, and `title`; what else there is, is kept among the metadata too.
+# Settings of Agent Skills, and `title`. All others, and COPIED, are part of the metadata.
 COPIED = ("compatibility", "version")
 PUBLIC = ("name", "title", "description", "license", "metadata", "allowed-tools", *COPIED)
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[^\s.]{1,64}){0,15}")
 HEADING = re.compile(r"#[ \t]+(?P<words>\S.*?)([ \t]+#+)?[ \t]*")
-IS_CORE = f"a skill cannot be named {CORE}, which means to have none. Rename it: the agent's own persona is {CORE}."
-NO_DESCRIPTION = "it has no description, by which a skill is chosen. Add `description: ...` between two lines of `---`."
-NO_BODY = "it says nothing below its settings. Say who the expert is and what they do."
+IS_CORE = f"a skill cannot be named {CORE}, which means no skill. Rename it."
+NO_DESCRIPTION = "it has no description, which selects a skill. Add `description: ...` between two lines of `---`."
+NO_BODY = "it has no text below its settings. Describe the expert there."
 NAMES_OR_TABLE = "it is a list of names, or a table of names, each with description and rule_ids"
 
 
@@ -48,12 +48,12 @@ def _path(value: str) -> str:
     if not PATH.fullmatch(value):
         raise ValueError("it is a dotted path such as birth_info or life_context.career")
     if value.partition(".")[0] in PLAIN:
-        raise ValueError("that is always known. Take it out")
+        raise ValueError("it is always available. Remove it")
     return value
 
 
 def _by_name(value: object) -> object:
-    """A list of names is a table of scenarios that say no more."""
+    """Convert a list of names to a table of scenarios."""
     if not isinstance(value, list):
         return value
     items = cast("list[object]", value)
@@ -64,14 +64,14 @@ def _by_name(value: object) -> object:
 
 
 class ScenarioTable(Table):
-    """`scenarios.<name>`: what a skill may be asked for, and the rules whose cases come first then."""
+    """Settings of `scenarios.<name>`. Cases linked to its rules rank first."""
 
     description: str = ""
     rule_ids: list[Word] = Field(default_factory=list[str])
 
 
 class OwnTable(Table):
-    """Every setting of a skill that is ours."""
+    """Recto's own settings of a skill."""
 
     profile_fields: list[Annotated[str, AfterValidator(_path)]] = Field(default_factory=list[str])
     requires_birth_info: bool = False
@@ -91,14 +91,14 @@ OWN = tuple(OwnTable.model_fields)
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a skill may know: the fields it declares, and whether its own data is among that."""
+    """User data that a skill may read: its declared fields, and its own data if `has_data`."""
 
     skill: str
     fields: tuple[str, ...] = ()
     has_data: bool = False
 
     def may_ask(self, path: str) -> bool:
-        """Whether a path leads to what is known: at or below a declared field, own data, or what is always known."""
+        """Return True if the skill may read a path."""
         own = (f"{SKILL_DATA}.{self.skill}",) if self.has_data else ()
         return path in PLAIN or any(_is_at(path, field) for field in (*self.fields, *own))
 
@@ -110,7 +110,7 @@ def _is_at(path: str, field: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSkill:
-    """What was read of a SKILL.md. With problems the skill is not the one that was meant."""
+    """Content of a SKILL.md. With problems, the skill is incomplete."""
 
     skill: Skill
     needs: Needs
@@ -119,7 +119,7 @@ class ReadSkill:
 
 
 def skill_of(document: LocalizedFile, folder: Path) -> ReadSkill:
-    """The skill of a file, with all that is wrong with it. Its procedure, cases and files come from elsewhere."""
+    """Return the skill of a file, without its procedure, cases and files, and all problems."""
     settings = document.settings
     name = _name(settings, folder.name)
     table, needs, faults = _check_own(settings, name)
@@ -129,14 +129,14 @@ def skill_of(document: LocalizedFile, folder: Path) -> ReadSkill:
     return ReadSkill(
         skill=_skill(document, table, needs, folder),
         needs=needs,
-        # How a broken file had to be read tells why it has not what it should have.
+        # The warnings of the YAML reader may explain the problems.
         problems=document.problems([*problems, *settings.warnings]) if problems else (),
         warnings=document.problems(warnings),
     )
 
 
 def _check_own(settings: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fault, ...]]:
-    """Our settings among those found, what of the user they declare, and every fault in them."""
+    """Return Recto's own settings, the user data they declare, and their faults."""
     # The values of some settings alone
     ours = Values(
         values={name: value for name, value in settings.values.items() if name in OWN},
@@ -162,13 +162,13 @@ def _check_own(settings: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fau
 
 
 def _own_faults(table: OwnTable, settings: Values, skill: str) -> Iterator[Fault]:
-    """What the type of a single value does not tell."""
+    """Yield faults that the schema does not find."""
     own = f"{SKILL_DATA}.{skill}"
     for number, path in enumerate(table.profile_fields):
         if _is_at(path, SKILL_DATA) and not _is_at(path, own):
             yield value_fault(settings, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
     scenario = table.default_scenario
-    # Scenarios that have a fault are not known, so nobody can say that this is none of them.
+    # If the scenarios have a fault, their names are unknown.
     is_known = "scenarios" not in settings.values or "scenarios" in table.model_fields_set
     if scenario is not None and is_known and scenario not in table.scenarios:
         names = ", ".join(table.scenarios) or "none"
@@ -182,7 +182,7 @@ def _name(settings: Values, folder_name: str) -> str:
 
 
 def _text(value: Json) -> str | None:
-    """What people wrote as a text without quotes may look like a number; what is nothing, or a table, is no text."""
+    """Return a scalar as text, since text without quotes may look like a number. None for other values."""
     match value:
         case str():
             return value.strip()
@@ -225,7 +225,7 @@ def _skill(document: LocalizedFile, table: OwnTable, needs: Needs, folder: Path)
 
 
 def _scenarios_of(table: Mapping[str, ScenarioTable]) -> tuple[Scenario, ...]:
-    """The scenarios in their order. The name of each is among its rules."""
+    """Return the scenarios in order. The name of each is one of its rules."""
     return tuple(
         [
             Scenario(
@@ -252,7 +252,7 @@ def _title(value: Json) -> str:
 
 
 def _tool_names(value: Json) -> tuple[str, ...]:
-    """The names in `Read, Bash(git add:*) Write`, or in a list of such, without what stands in parentheses."""
+    """Return the names in `Read, Bash(git add:*) Write`, or in a list of such texts, without parentheses."""
     match value:
         case str():
             depth = 0
@@ -272,7 +272,7 @@ def _check_required(settings: Values, name: str, description: str | None) -> Ite
     if name.lower() == CORE:
         yield Fault(line=line_of(settings, ("name",)), text=IS_CORE)
     elif not NAME.fullmatch(name):
-        text = f"the folder's name {short(name)!r} is none for a skill: {NAME_RULE}. Add `name: ...`."
+        text = f"the folder's name {short(name)!r} is not valid: {NAME_RULE}. Add `name: ...`."
         yield Fault(line=line_of(settings, ("name",)), text=text)
     value = settings.values.get("description")
     if isinstance(value, dict | list):
@@ -283,12 +283,12 @@ def _check_required(settings: Values, name: str, description: str | None) -> Ite
 
 
 def _warnings(document: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
-    """What is not as Agent Skills has it, or hardly meant."""
+    """Yield deviations from Agent Skills and likely mistakes."""
     settings = document.settings
     if "name" in settings.values:
         yield from _name_warnings(settings, folder_name, name)
     if "title" in settings.values and not _title(settings.values["title"]):
-        allowed = f"it is one line of up to {LONGEST_TITLE} characters, so the name stands: {name}"
+        allowed = f"it is one line of up to {LONGEST_TITLE} characters, so clients show the name: {name}"
         yield value_fault(settings, ("title",), settings.values["title"], allowed)
     if len(description) > LONGEST_DESCRIPTION:
         text = f"description has {len(description)} characters; Agent Skills allows {LONGEST_DESCRIPTION}. Shorten it."
@@ -298,7 +298,7 @@ def _warnings(document: LocalizedFile, folder_name: str, name: str, description:
         isinstance(tools, list) and all(isinstance(item, str) for item in tools)
     ):
         yield value_fault(
-            settings, ("allowed-tools",), tools, "it is names of tools, as text or as a list. What is not is left out"
+            settings, ("allowed-tools",), tools, "it is names of tools, as text or as a list. Others are left out"
         )
     if not isinstance(settings.values.get("metadata"), dict | None):
         yield value_fault(settings, ("metadata",), settings.values["metadata"], "it is a table of names and values")
@@ -310,14 +310,15 @@ def _warnings(document: LocalizedFile, folder_name: str, name: str, description:
 def _name_warnings(settings: Values, folder_name: str, name: str) -> Iterator[Fault]:
     own_name = _text(settings.values["name"])
     if own_name != name:
-        allowed = f"{NAME_RULE}, so the folder's stands: {folder_name}"
+        allowed = f"{NAME_RULE}, so the folder's name applies: {folder_name}"
         yield value_fault(settings, ("name",), settings.values["name"], allowed)
     elif name != folder_name:
-        yield value_fault(settings, ("name",), name, f"the folder is named {short(folder_name)!r}. Give both one name")
+        allowed = f"the folder is named {short(folder_name)!r}. Use one name for both"
+        yield value_fault(settings, ("name",), name, allowed)
 
 
 def _near_names(settings: Values, names: Collection[str]) -> Iterator[Fault]:
-    """Names that are nobody's are free, but one that is nearly ours is a slip."""
+    """Yield unknown names that resemble a setting; others are allowed."""
     for name in settings.values:
         near = get_close_matches(name.lower(), names, n=1, cutoff=0.8) if name not in names else ()
         if near:

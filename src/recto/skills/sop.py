@@ -1,4 +1,4 @@
-"""Standard procedures (S7): ordered steps with conditions on what is known, and the text that tells the next one."""
+"""Standard procedures (S7): ordered steps with conditions on user data, and their text for the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recto.conversation.locale import language
 from recto.skills.known import KnownData, is_empty
 
 DUE, NOT_DUE = "→", "-"
-# A tool may settle the step within the turn, so the text says how to go on from there.
+# A tool may complete the step within the turn, so the text says how to continue.
 OUTLINE = {
     "zh": """\
 按顺序执行以下流程。标有 → 的是当前步骤，由已知的用户数据得出：先完成它，不要跳到后面的步骤。\
@@ -30,21 +30,21 @@ ALWAYS = {"zh": "始终遵守：\n{rules}", "en": "At every step:\n{rules}"}
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Nothing is known at this path."""
+    """The path has no value."""
 
     path: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Has:
-    """Something is known at this path."""
+    """The path has a value."""
 
     path: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Equals:
-    """What is known at this path is this."""
+    """The path has this value."""
 
     path: str
     value: Json
@@ -52,7 +52,7 @@ class Equals:
 
 @dataclass(frozen=True, kw_only=True)
 class Differs:
-    """Both paths are known and hold different things: what was made of the one is not of it any more."""
+    """Both paths have values, and they differ: the data computed from one of them is outdated."""
 
     path: str
     other: str
@@ -60,21 +60,21 @@ class Differs:
 
 @dataclass(frozen=True, kw_only=True)
 class AllOf:
-    """All of these hold."""
+    """All of these conditions hold."""
 
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnyOf:
-    """One of these holds."""
+    """At least one of these conditions holds."""
 
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Not:
-    """This does not hold."""
+    """The condition does not hold."""
 
     of: Condition
 
@@ -84,7 +84,7 @@ Condition: TypeAlias = Missing | Has | Equals | Differs | AllOf | AnyOf | Not
 
 @dataclass(frozen=True, kw_only=True)
 class SopStep:
-    """A step, due where its condition holds; without one it always is. `text` says what the model is to do."""
+    """A step, due if its condition holds; always without one. `text` instructs the model."""
 
     id: str
     title: str
@@ -94,7 +94,7 @@ class SopStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Sop:
-    """Steps in order: the first that is due is the next. `rules` hold in all of them, `tool_rules` are about tools."""
+    """A procedure. The first step that is due is next. `rules` apply to all steps, `tool_rules` to tools."""
 
     steps: tuple[SopStep, ...] = ()
     rules: str = ""
@@ -102,7 +102,7 @@ class Sop:
 
 
 def holds(condition: Condition, data: KnownData) -> bool:
-    """Whether a condition holds for what is known."""
+    """Return True if a condition holds for the data."""
     match condition:
         case Missing(path=path):
             return data.at(path) is None
@@ -127,12 +127,12 @@ def _same(one: Json, other: Json) -> bool:
 
 
 def next_sop_step(sop: Sop, data: KnownData) -> SopStep | None:
-    """The first step that is due; None where none is."""
+    """Return the first step that is due, if any."""
     return next((step for step in sop.steps if step.when is None or holds(step.when, data)), None)
 
 
 def sop_text(sop: Sop, data: KnownData, locale: str) -> str:
-    """What the model reads: all steps with the next one marked, what to do in that one, and the rules of all."""
+    """Return the text for the model: all steps with the next one marked, its instructions, and the rules."""
     return "\n\n".join(_paragraphs(sop, next_sop_step(sop, data), locale))
 
 

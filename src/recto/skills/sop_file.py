@@ -1,4 +1,4 @@
-"""`sop.yaml` (S7): the steps of a procedure and when each is due. Refuses conditions on what nobody declared."""
+"""Reading of `sop.yaml` (S7). Conditions may only use data that the skill declares."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TEXT_OR_LIST = "it is text, or a list of texts"
 PATHS = "it is a path such as birth_info, or a list of paths"
 BOTH_PATHS = "it is a list of two paths"
 NO_STEPS = (
-    "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not always due."
+    "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is always due."
 )
-NEVER_DUE = "it is never due: {before}, before it, always is. Give that a `when`, or take this one out."
-NOTHING_LEFT = "every step has a `when`, so nothing is due once all is done. Add a last one without."
+NEVER_DUE = "it is never due, because {before} before it always is. Give that one a `when`, or remove this one."
+NOTHING_LEFT = "every step has a `when`, so nothing may be due at the end. Add a last step without one."
 
 
 def _join_lines(value: object) -> object:
-    """A list of texts is a text of points."""
+    """Convert a list of texts to a text of bullet points."""
     if not isinstance(value, list):
         return value
     items = cast("list[object]", value)
@@ -39,7 +39,7 @@ def _join_lines(value: object) -> object:
 
 
 class StepTable(Table):
-    """`steps.<n>`: a step."""
+    """Settings of a step, `steps.<n>`."""
 
     id: str = ""
     title: str = ""
@@ -48,7 +48,7 @@ class StepTable(Table):
 
 
 class SopTable(Table):
-    """All of a procedure."""
+    """Settings of a procedure."""
 
     steps: list[StepTable] = Field(default_factory=list[StepTable])
     rules: Annotated[str, BeforeValidator(_join_lines)] = ""
@@ -56,7 +56,7 @@ class SopTable(Table):
 
 
 class ReadSop(NamedTuple):
-    """A procedure, what is wrong with it, and what is hardly meant."""
+    """A procedure with its faults and warnings."""
 
     sop: Sop
     faults: tuple[Fault, ...] = ()
@@ -64,7 +64,7 @@ class ReadSop(NamedTuple):
 
 
 def read_sop(raw: bytes, needs: Needs) -> ReadSop:
-    """The procedure of a file, for a skill that may know so much."""
+    """Return the procedure of a file for a skill that may read `needs`."""
     values = read_settings(raw)
     table, faults = check(values, _form(values))
     if faults:
@@ -102,7 +102,7 @@ def _step_faults(steps: Sequence[StepTable], values: Values) -> Iterator[Fault]:
         place: YamlPath = ("steps", number)
         for name, value in (("id", step.id), ("text", step.text)):
             if not value.strip():
-                yield Fault(line=line_of(values, (*place, name)), text=f"{dotted(place)} has no {name}. Give it one.")
+                yield Fault(line=line_of(values, (*place, name)), text=f"{dotted(place)} has no {name}. Add one.")
         if step.id.strip() and step.id.strip() in ids:
             yield value_fault(values, (*place, "id"), step.id, "another step has that id already")
         ids.add(step.id.strip())
@@ -124,14 +124,14 @@ def _warnings(sop: Sop, values: Values) -> Iterator[Fault]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Conditions:
-    """Tables become conditions; what is wrong with them is kept, and stands for nothing."""
+    """Parser of conditions. It collects faults; an invalid condition always holds."""
 
     values: Values
     needs: Needs
     faults: list[Fault] = field(default_factory=list[Fault])
 
     def condition(self, table: Json, place: YamlPath) -> Condition:
-        """All that a table says."""
+        """Return a condition that requires all entries of a table."""
         if not isinstance(table, dict) or not table:
             return self._wrong(place, table, f"it is a table of conditions. Known: {', '.join(KINDS)}")
         return _all([self._one(str(name), value, (*place, name)) for name, value in table.items()])
@@ -145,21 +145,21 @@ class _Conditions:
         return kind(self, value, place)
 
     def missing(self, value: Json, place: YamlPath) -> Condition:
-        """One of them is not known."""
+        """Parse `missing`: at least one path has no value."""
         return _any([Missing(path=path) for path in self._paths(value, place)])
 
     def has(self, value: Json, place: YamlPath) -> Condition:
-        """All of them are known."""
+        """Parse `has`: all paths have values."""
         return _all([Has(path=path) for path in self._paths(value, place)])
 
     def equals(self, value: Json, place: YamlPath) -> Condition:
-        """Each is what is said."""
+        """Parse `equals`: each path has its value."""
         if not isinstance(value, dict) or not value:
             return self._wrong(place, value, "it is a table of paths, each with what it equals")
         return _all([Equals(path=self._path(path, (*place, path)), value=expected) for path, expected in value.items()])
 
     def differs(self, value: Json, place: YamlPath) -> Condition:
-        """Two things are known, and they are not the same."""
+        """Parse `differs`: two paths have different values."""
         match self._paths(value, place):
             case [path, other]:
                 return Differs(path=path, other=other)
@@ -167,15 +167,15 @@ class _Conditions:
                 return self._wrong(place, value, BOTH_PATHS)
 
     def all_of(self, value: Json, place: YamlPath) -> Condition:
-        """Each of a list."""
+        """Parse `all`."""
         return _all(self._several(value, place))
 
     def any_of(self, value: Json, place: YamlPath) -> Condition:
-        """One of a list."""
+        """Parse `any`."""
         return _any(self._several(value, place))
 
     def not_so(self, value: Json, place: YamlPath) -> Condition:
-        """Not what is said."""
+        """Parse `not`."""
         return Not(of=self.condition(value, place))
 
     def _several(self, value: Json, place: YamlPath) -> list[Condition]:
@@ -195,7 +195,7 @@ class _Conditions:
         path = value.strip()
         if not self.needs.may_ask(path):
             self._wrong(
-                place, value, f"only what profile_fields declares may be asked for. {_describe_paths(self.needs)}"
+                place, value, f"conditions use only paths in profile_fields. {_describe_paths(self.needs)}"
             )
         return path
 

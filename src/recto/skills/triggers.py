@@ -1,4 +1,4 @@
-"""Skills by the words that a user says: the one whose triggers are in a message. It activates nothing. Pure."""
+"""Selection of a skill by the triggers that a message contains."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import cache
 
 from recto.skills.skill import Skill
 
-# Letters of scripts that put blanks between words; in others a trigger may stand anywhere.
+# Letters of scripts with spaces between words; in others a trigger may occur anywhere.
 _SPACED = r"[^\W\u2e80-\U0010ffff]"
-# Where one thing that is said ends, and another begins.
+# Ends of clauses.
 _BETWEEN = re.compile(r"[,.;:!?，。；：！？、…]|\bbut\b|但")
-# What before a trigger, in the same breath, says that it is not wanted. Questions (要不要, 想不想) say no such thing.
+# Words before a trigger, in its clause, that decline it. Questions (要不要, 想不想) do not.
 _REFUSAL = re.compile(
     r"(?:(?<!要)不要|(?<!想)不想|(?<!用)不用|(?<!需)不需要|(?<!是)不是|不必|无需|没兴趣|(?<![特分性区类级告])别(?!人|的))\S{0,8}\Z"
     r"|\b(?:(?:do not|don['’]?t|won['’]?t)(?! (?:know|understand|see|get|remember|feel))|never|stop|without|no more"
@@ -25,14 +25,14 @@ _REFUSED_AFTER = re.compile(r"(?:的话|就|也|都|什么的|之类的){0,2}(?:
 
 @dataclass(frozen=True, kw_only=True)
 class Triggered:
-    """A skill, and its triggers that were said, as its file has them."""
+    """A skill, and its triggers in a message, as its file spells them."""
 
     skill: Skill
     triggers: tuple[str, ...]
 
 
 def triggered(skills: Iterable[Skill], words: str) -> Triggered | None:
-    """The skill that a message speaks of most: by the letters of its triggers in it. Of two that are even, none."""
+    """Return the skill with the most trigger letters in a message; None if two are equal."""
     text = _plain(words)
     candidates = [Triggered(skill=skill, triggers=_find_triggers(skill.triggers, text)) for skill in skills]
     best = sorted([one for one in candidates if one.triggers], key=_letters, reverse=True)
@@ -42,7 +42,7 @@ def triggered(skills: Iterable[Skill], words: str) -> Triggered | None:
 
 
 def _find_triggers(triggers: Iterable[str], text: str) -> tuple[str, ...]:
-    """The triggers in a text that are not refused there, without those that are a part of another one."""
+    """Return the triggers in a text that it does not decline, without those that are a part of another one."""
     triggered_words = [
         trigger
         for trigger in triggers

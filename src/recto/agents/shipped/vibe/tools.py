@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import Field
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
-from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, corrected, normalise, read_birth
+from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, correct, normalise, read_birth
 from recto.agents.shipped.vibe.almanac.cards import (
     EXPECTED,
     bazi_card,
@@ -35,7 +35,12 @@ from recto.agents.shipped.vibe.almanac.chart_rows import (
     short_bazi,
     text_at,
 )
-from recto.agents.shipped.vibe.almanac.profile_updates import is_withdrawal, merged, remembered, without_other_gender
+from recto.agents.shipped.vibe.almanac.profile_updates import (
+    is_withdrawal,
+    merge_changes,
+    update_facts,
+    without_other_gender,
+)
 from recto.agents.shipped.vibe.almanac.sky.current_sky import current_sky
 from recto.agents.shipped.vibe.almanac.sky.houses import HOUSE_SYSTEMS
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
@@ -57,14 +62,16 @@ DAYS_AT_ONCE = 3
 NO_BIRTH = "Nothing is known of the user's birth. Ask for it with collect_birth_info, then call this tool again."
 CORRECT = "Correct the birth information with collect_birth_info, then call this tool again."
 DECLINED = "The user would rather not say. Do not ask again, show no form again: say what can be done without it."
-FORGOTTEN = "The birth and the charts made of it are deleted. Tell the user so, and do not ask for it again unprompted."
+BIRTH_DELETED = (
+    "The birth and the charts made of it are deleted. Tell the user so, and do not ask for it again unprompted."
+)
 NO_PROFILE = "Nothing is kept of users here, so this tool cannot work. Tell the user so, and go on without it."
 
 Short: TypeAlias = Annotated[str, Field(max_length=100)]
 ShortText: TypeAlias = Annotated[str, Field(max_length=1_000)]
 OneLine: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
 ManyLines: TypeAlias = Annotated[list[OneLine], Field(max_length=20)]
-Made = TypeVar("Made")
+ResultT = TypeVar("ResultT")
 SpreadName: TypeAlias = Literal["single", "three", "relationship", "choice", "celtic_cross"]
 
 Date = Annotated[Short | None, Field(description="Such as 1990-05-15, or as the user says it: 农历1990年四月廿一.")]
@@ -126,16 +133,16 @@ async def collect_birth_info(
     when: ChartRow = {"date": date, "time": time, "calendar": calendar, "leap_month": leap_month}
     where: ChartRow = {"place": place, "latitude": latitude, "longitude": longitude, "timezone": timezone}
     who: ChartRow = {"gender": gender, "true_solar_time": true_solar_time}
-    given = {name: value for name, value in {**when, **where, **who}.items() if value is not None}
-    known = await _field(profile, BIRTH_INFO)
-    if known and is_withdrawal(given):
+    changes = {name: value for name, value in {**when, **where, **who}.items() if value is not None}
+    birth_before = await _field(profile, BIRTH_INFO)
+    if birth_before and is_withdrawal(changes):
         return await _forget_birth(profile, locale)
-    wanted, left_out = without_other_gender(corrected(known, given))
-    if not given or not wanted.get("date"):
-        missing: list[Json] = [name for name in EXPECTED if not wanted.get(name)]
-        fields, card = birth_fields(wanted, locale), birth_form_card(wanted, locale)
+    new_birth, left_out = without_other_gender(correct(birth_before, changes))
+    if not changes or not new_birth.get("date"):
+        missing: list[Json] = [name for name in EXPECTED if not new_birth.get(name)]
+        fields, card = birth_fields(new_birth, locale), birth_form_card(new_birth, locale)
         return {"status": "need_input", "missing": missing, **left_out, "fields": fields, "ui_hints": card}
-    info = await asyncio.to_thread(normalise, wanted)
+    info = await asyncio.to_thread(normalise, new_birth)
     check_birth(info, context.now)
     await profile.change(BIRTH_INFO, info)
     return {"status": "saved", "birth_info": info, **left_out, "ui_hints": birth_card(info, locale)}
@@ -154,25 +161,34 @@ async def save_life_context(
     """Save what the user said of their work and life. What is given takes the place of what was saved under that
     name, the rest stays; an empty text or list forgets it.
     """
-    given: ChartRow = {"stage": stage, "industry": industry, "goal": goal, "concerns": concerns, "notes": notes}
+    changes: ChartRow = {"stage": stage, "industry": industry, "goal": goal, "concerns": concerns, "notes": notes}
     profile = _profile(context)
-    saved = merged(await _field(profile, LIFE_CONTEXT), given)
-    await profile.change(LIFE_CONTEXT, saved or None)
-    shown = {name: saved[name] for name in given if name in saved}
-    return {"status": "saved", "life_context": saved, "ui_hints": saved_card(lines(shown), language(context.locale))}
+    life_context = merge_changes(await _field(profile, LIFE_CONTEXT), changes)
+    await profile.change(LIFE_CONTEXT, life_context or None)
+    saved_lines = {name: life_context[name] for name in changes if name in life_context}
+    return {
+        "status": "saved",
+        "life_context": life_context,
+        "ui_hints": saved_card(lines(saved_lines), language(context.locale)),
+    }
 
 
 @tool(safe_to_repeat=True, in_order=True)
 async def save_facts(context: ToolContext, facts: ProfileFacts = None, forget: Forget = None) -> ChartRow:
     """Remember facts of the user's life that they told and want kept, beside those known already; or forget some."""
     profile, locale = _profile(context), language(context.locale)
-    known = (await profile.fields(EXTRACTED)).get(EXTRACTED)
-    kept, gone = remembered(known, facts or (), forget or ())
-    await profile.change(EXTRACTED, kept or None)
+    facts_before = (await profile.fields(EXTRACTED)).get(EXTRACTED)
+    kept_facts, removed_facts = update_facts(facts_before, facts or (), forget or ())
+    await profile.change(EXTRACTED, kept_facts or None)
     if facts:
-        return {"status": "saved", "facts": kept, "ui_hints": saved_card(facts, locale)}
-    card = forgotten_card([*map(text_at, gone)], locale) if gone else None
-    return {"status": "forgotten" if gone else "unchanged", "forgotten": gone, "facts": kept, "ui_hints": card}
+        return {"status": "saved", "facts": kept_facts, "ui_hints": saved_card(facts, locale)}
+    card = forgotten_card([*map(text_at, removed_facts)], locale) if removed_facts else None
+    return {
+        "status": "forgotten" if removed_facts else "unchanged",
+        "forgotten": removed_facts,
+        "facts": kept_facts,
+        "ui_hints": card,
+    }
 
 
 # What is computed and drawn
@@ -183,11 +199,11 @@ async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) 
     """Compute the Bazi chart (four pillars, ten gods, strength, luck cycles) of the user's birth information, and
     keep it. A chart of the same birth and this month that is kept already is given again.
     """
-    info, kept = await _birth(context), await _kept(context, "bazi")
-    birth, locale = await _made(lambda: read_birth(info)), language(context.locale)
+    info, stored_chart = await _birth(context), await _read_skill_data(context, "bazi")
+    birth, locale = await _compute(lambda: read_birth(info)), language(context.locale)
     today = _today(context)
-    asked = _option_kept(kept, info, "true_solar_time") if true_solar_time is None else true_solar_time
-    by_sun = asked if isinstance(asked, bool) else birth.true_solar_time
+    option = _option_kept(stored_chart, info, "true_solar_time") if true_solar_time is None else true_solar_time
+    by_sun = option if isinstance(option, bool) else birth.true_solar_time
 
     def compute() -> ChartRow:
         return short_bazi(bazi(birth, true_solar_time=by_sun, today=today).row(locale), locale)
@@ -213,10 +229,10 @@ async def compute_zodiac(
     """Compute the western birth chart (signs, planets, houses, aspects) of the user's birth information, and keep
     it. A chart of the same birth information that is kept already is given again.
     """
-    info, kept = await _birth(context), await _kept(context, "zodiac")
-    birth, locale = await _made(lambda: read_birth(info)), language(context.locale)
-    asked = house_system or _option_kept(kept, info, "house_system")
-    system = asked if isinstance(asked, str) and asked in HOUSE_SYSTEMS else "placidus"
+    info, stored_chart = await _birth(context), await _read_skill_data(context, "zodiac")
+    birth, locale = await _compute(lambda: read_birth(info)), language(context.locale)
+    option = house_system or _option_kept(stored_chart, info, "house_system")
+    system = option if isinstance(option, str) and option in HOUSE_SYSTEMS else "placidus"
 
     def compute() -> ChartRow:
         return features_in_locale(zodiac(birth, house_system=system).row(locale), locale)
@@ -249,21 +265,26 @@ async def draw_tarot(
     daily it is the card of the day: a single one, the same until the day is over.
     """
     locale, today = language(context.locale), _today(context)
-    kept = await _kept(context, "tarot")
-    todays = _card_of_day(kept, today) if daily and seed is None else None
+    tarot_data = await _read_skill_data(context, "tarot")
+    todays = _card_of_day(tarot_data, today) if daily and seed is None else None
     seed = seed if todays is None else todays
     # By the call, so that one repeated after a crash draws the same cards.
-    drawn_by = _seed(f"{context.thread}/{context.message}/{context.call}") if seed is None else seed
-    drawn = draw("single" if daily else spread, drawn_by).row(locale)
-    last: ChartRow = {name: drawn[name] for name in ("spread", "spread_name", "seed", "cards")}
+    # 48 bits: a number that every JSON reader takes
+    drawn_by = (
+        int.from_bytes(hashlib.sha256(f"{context.thread}/{context.message}/{context.call}".encode()).digest()[:6])
+        if seed is None
+        else seed
+    )
+    spread_row = draw("single" if daily else spread, drawn_by).row(locale)
+    last: ChartRow = {name: spread_row[name] for name in ("spread", "spread_name", "seed", "cards")}
     last |= {"question": question, "day": today.isoformat()}
-    of: ChartRow = {"thread": context.thread, "daily": at(kept, MADE_OF, "daily")}
-    of |= {"daily": _with_card(kept, today, drawn_by)} if daily else {}
-    if (kept.get("last"), kept.get(MADE_OF)) != (last, of):
-        brief, before = brief_draw(last, today, locale), items(kept, "history")
+    of: ChartRow = {"thread": context.thread, "daily": at(tarot_data, MADE_OF, "daily")}
+    of |= {"daily": _with_card(tarot_data, today, drawn_by)} if daily else {}
+    if (tarot_data.get("last"), tarot_data.get(MADE_OF)) != (last, of):
+        brief, before = brief_draw(last, today, locale), items(tarot_data, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
         # Words of both languages: a draw may be read in another than it was made in.
-        data: ChartRow = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: drawn[FEATURES], MADE_OF: of}
+        data: ChartRow = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: spread_row[FEATURES], MADE_OF: of}
         await _profile(context).keep("tarot", data)
     return {"status": "drawn" if todays is None else "reused", **last, "ui_hints": tarot_card(last, locale)}
 
@@ -278,11 +299,13 @@ async def save_career_notes(
     """Keep the career plan the user agreed to. What is given takes the place of what was kept under that name, the
     rest stays; an empty text or list forgets it.
     """
-    given: ChartRow = {"strengths": strengths, "plan": plan, "next_steps": next_steps}
-    notes = merged(await _kept(context, "career"), given)
-    shown = {name: value for name, value in notes.items() if name in given}
-    await _profile(context).keep("career", {**shown, "updated": _today(context).isoformat()} if shown else None)
-    return {"status": "saved", **shown, "ui_hints": saved_card(lines(shown), language(context.locale))}
+    changes: ChartRow = {"strengths": strengths, "plan": plan, "next_steps": next_steps}
+    notes = merge_changes(await _read_skill_data(context, "career"), changes)
+    saved_notes = {name: value for name, value in notes.items() if name in changes}
+    await _profile(context).keep(
+        "career", {**saved_notes, "updated": _today(context).isoformat()} if saved_notes else None
+    )
+    return {"status": "saved", **saved_notes, "ui_hints": saved_card(lines(saved_notes), language(context.locale))}
 
 
 # What is kept
@@ -303,13 +326,13 @@ async def _birth(context: ToolContext) -> Mapping[str, Json]:
     info = await _field(_profile(context), BIRTH_INFO)
     if not info.get("date"):
         raise ToolError(NO_BIRTH)
-    await _made(lambda: check_birth(info, context.now))
+    await _compute(lambda: check_birth(info, context.now))
     return info
 
 
-async def _kept(context: ToolContext, skill: str) -> Mapping[str, Json]:
-    kept = await _profile(context).skill_data(skill)
-    return kept if isinstance(kept, Mapping) else {}
+async def _read_skill_data(context: ToolContext, skill: str) -> Mapping[str, Json]:
+    data = await _profile(context).skill_data(skill)
+    return data if isinstance(data, Mapping) else {}
 
 
 async def _forget_birth(profile: ToolProfile, locale: Locale) -> ChartRow:
@@ -318,23 +341,23 @@ async def _forget_birth(profile: ToolProfile, locale: Locale) -> ChartRow:
         if await profile.skill_data(skill) is not None:
             await profile.keep(skill, None)
     await profile.change(BIRTH_INFO, None)
-    return {"status": "forgotten", "note": FORGOTTEN, "ui_hints": forgotten_card([], locale)}
+    return {"status": "forgotten", "note": BIRTH_DELETED, "ui_hints": forgotten_card([], locale)}
 
 
 async def _once(
     context: ToolContext, skill: str, of: ChartRow, compute: Callable[[], ChartRow]
 ) -> tuple[str, ChartRow]:
     """What is kept, where it is of the same; else it is computed and kept. What a model reads is given."""
-    kept = await _kept(context, skill)
-    is_same = kept.get(MADE_OF) == of
-    chart = kept if is_same else {**await _made(compute), MADE_OF: of}
+    stored_chart = await _read_skill_data(context, skill)
+    is_same = stored_chart.get(MADE_OF) == of
+    chart = stored_chart if is_same else {**await _compute(compute), MADE_OF: of}
     if not is_same:
         await _profile(context).keep(skill, chart)
     read = {name: value for name, value in chart.items() if name not in (MADE_OF, FEATURES)}
     return "reused" if is_same else "computed", read
 
 
-async def _made(make: Callable[[], Made]) -> Made:
+async def _compute(make: Callable[[], ResultT]) -> ResultT:
     """What is made of a birth, in a thread. Where it cannot be, it says how to correct the birth."""
     try:
         return await asyncio.to_thread(make)
@@ -342,27 +365,22 @@ async def _made(make: Callable[[], Made]) -> Made:
         raise ToolError(f"{error} {CORRECT}") from error
 
 
-def _option_kept(kept: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
+def _option_kept(chart: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
     """What was asked for when the chart of this birth was computed: it stays so until somebody asks otherwise."""
-    return at(kept, MADE_OF, "options", name) if at(kept, MADE_OF, BIRTH_INFO) == info else None
+    return at(chart, MADE_OF, "options", name) if at(chart, MADE_OF, BIRTH_INFO) == info else None
 
 
-def _card_of_day(kept: Mapping[str, Json], today: day_of) -> int | None:
+def _card_of_day(tarot_data: Mapping[str, Json], today: day_of) -> int | None:
     """The seed of the card that was drawn for this day, if one was."""
-    seed = at(kept, MADE_OF, "daily", "seeds", today.isoformat())
+    seed = at(tarot_data, MADE_OF, "daily", "seeds", today.isoformat())
     return seed if isinstance(seed, int) else None
 
 
-def _with_card(kept: Mapping[str, Json], today: day_of, seed: int) -> ChartRow:
+def _with_card(tarot_data: Mapping[str, Json], today: day_of, seed: int) -> ChartRow:
     """The card of the day with those of the days before: it is not the same day everywhere."""
-    before = at(kept, MADE_OF, "daily", "seeds")
+    before = at(tarot_data, MADE_OF, "daily", "seeds")
     seeds = {**(before if isinstance(before, Mapping) else {}), today.isoformat(): seed}
     return {"day": today.isoformat(), "seeds": dict(sorted(seeds.items())[-DAYS_AT_ONCE:])}
-
-
-def _seed(text: str) -> int:
-    """48 bits: a number that every JSON reader takes."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
 def _today(context: ToolContext) -> day_of:

@@ -70,7 +70,7 @@ FORM: Sequence[tuple[str, str, Sequence[str]]] = (
     ("leap_month", "checkbox", ()),
 )
 # What a saved birth is shown by, where it was given.
-SHOWN = (*(name for name, _, _ in FORM), "latitude", "longitude", "timezone", "true_solar_time")
+BIRTH_FIELDS = (*(name for name, _, _ in FORM), "latitude", "longitude", "timezone", "true_solar_time")
 REQUIRED = ("date",)
 EXPECTED = ("date", "time", "place", "gender")
 HOW: Mapping[str, Bilingual] = {
@@ -79,16 +79,16 @@ HOW: Mapping[str, Bilingual] = {
     "place": Bilingual(zh="城市，如 北京", en="City, such as Beijing"),
     "gender": Bilingual(zh="男或女，排大运用", en="male or female, for the luck cycles"),
 }
-ASKED = Bilingual(zh="请告诉我你的出生信息", en="Please tell me about your birth")
+BIRTH_QUESTION = Bilingual(zh="请告诉我你的出生信息", en="Please tell me about your birth")
 WHY = Bilingual(
     zh="只用于排盘；以后想修改或删除，说一声就行。",
     en="It is used for your charts only. To change or delete it later, just say so.",
 )
 KNOWN_BIRTH = Bilingual(zh="出生信息已保存", en="Birth information saved")
-FORGOTTEN = Bilingual(zh="已删除", en="Deleted")
+DELETED = Bilingual(zh="已删除", en="Deleted")
 FORGOTTEN_BIRTH = Bilingual(zh="出生信息，以及由它排出的命盘和星盘", en="Birth information, and the charts made of it")
 YES = Bilingual(zh="是", en="yes")
-SAVED = Bilingual(zh="已保存", en="Saved")
+SAVED_TITLE = Bilingual(zh="已保存", en="Saved")
 FOR_REFLECTION = Bilingual(zh="仅供参考与自我反思。", en="For reflection only.")
 NOW = Bilingual(zh="正在逆行：{start} 至 {end}", en="now: {start} to {end}")
 NEXT = Bilingual(zh="下一次：{start} 至 {end}", en="next: {start} to {end}")
@@ -173,33 +173,33 @@ def sky_card(sky: Mapping[str, Json], locale: Locale) -> ChartRow:
     }
 
 
-def tarot_card(drawn: Mapping[str, Json], locale: Locale) -> ChartRow:
+def tarot_card(draw: Mapping[str, Json], locale: Locale) -> ChartRow:
     """The cards in their places, with the question and the seed they were drawn with."""
     columns = ("position", "card", "orientation", "keywords")
-    facts = {name: drawn[name] for name in ("question", "seed") if drawn.get(name) is not None}
+    facts = {name: draw[name] for name in ("question", "seed") if draw.get(name) is not None}
     return {
         "status": "success",
-        "title": f"{label('tarot', locale)} · {text_at(drawn, 'spread_name')}",
+        "title": f"{label('tarot', locale)} · {text_at(draw, 'spread_name')}",
         "body": FOR_REFLECTION.in_locale(locale),
         "fields": labelled(facts, locale),
         "table": {
             "columns": [label(name, locale) for name in columns],
-            "rows": [[text_at(card, name) for name in columns] for card in items(drawn, "cards")],
+            "rows": [[text_at(card, name) for name in columns] for card in items(draw, "cards")],
         },
     }
 
 
-def birth_fields(known: Mapping[str, Json], locale: Locale) -> list[Json]:
+def birth_fields(birth: Mapping[str, Json], locale: Locale) -> list[Json]:
     """The fields of a form for a birth, filled with what is known."""
-    return [_form_field(name, kind, choices, known, locale) for name, kind, choices in FORM]
+    return [_form_field(name, kind, choices, birth, locale) for name, kind, choices in FORM]
 
 
-def birth_form_card(known: Mapping[str, Json], locale: Locale) -> ChartRow:
+def birth_form_card(birth: Mapping[str, Json], locale: Locale) -> ChartRow:
     """What a birth is asked for by, where a client has no form of its own."""
-    facts = {name: known.get(name) or HOW[name].in_locale(locale) for name in EXPECTED}
+    facts = {name: birth.get(name) or HOW[name].in_locale(locale) for name in EXPECTED}
     return {
         "status": "pending",
-        "title": ASKED.in_locale(locale),
+        "title": BIRTH_QUESTION.in_locale(locale),
         "body": WHY.in_locale(locale),
         "fields": labelled(facts, locale),
     }
@@ -207,19 +207,19 @@ def birth_form_card(known: Mapping[str, Json], locale: Locale) -> ChartRow:
 
 def birth_card(info: Mapping[str, Json], locale: Locale) -> ChartRow:
     """A birth as it was saved."""
-    known = {name: _chosen(info[name], locale) for name in SHOWN if info.get(name) not in (None, False)}
-    return {"status": "success", "title": KNOWN_BIRTH.in_locale(locale), "fields": labelled(known, locale)}
+    values = {name: _show_choice(info[name], locale) for name in BIRTH_FIELDS if info.get(name) not in (None, False)}
+    return {"status": "success", "title": KNOWN_BIRTH.in_locale(locale), "fields": labelled(values, locale)}
 
 
 def saved_card(lines: Sequence[str], locale: Locale) -> ChartRow:
     """Some lines that were saved."""
-    return {"status": "success", "title": SAVED.in_locale(locale), "items": list(lines)}
+    return {"status": "success", "title": SAVED_TITLE.in_locale(locale), "items": list(lines)}
 
 
 def forgotten_card(lines: Sequence[str], locale: Locale) -> ChartRow:
     """Some lines that were forgotten; without any it was a birth."""
-    shown = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
-    return {"status": "success", "title": FORGOTTEN.in_locale(locale), "items": [*shown]}
+    items = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
+    return {"status": "success", "title": DELETED.in_locale(locale), "items": [*items]}
 
 
 def label(name: str, locale: Locale) -> str:
@@ -232,7 +232,7 @@ def labelled(facts: Mapping[str, Json], locale: Locale) -> list[Json]:
     return [{"label": label(name, locale), "value": text_at(value)} for name, value in facts.items()]
 
 
-def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str, Json], locale: Locale) -> ChartRow:
+def _form_field(name: str, kind: str, choices: Sequence[str], birth: Mapping[str, Json], locale: Locale) -> ChartRow:
     options: list[Json] = [{"value": choice, "label": label(choice, locale)} for choice in choices]
     return {
         "name": name,
@@ -241,11 +241,11 @@ def _form_field(name: str, kind: str, choices: Sequence[str], known: Mapping[str
         "required": name in REQUIRED,
         **({"options": options} if options else {}),
         **({"hint": HOW[name].in_locale(locale)} if name in HOW else {}),
-        **({"value": known[name]} if known.get(name) is not None else {}),
+        **({"value": birth[name]} if birth.get(name) is not None else {}),
     }
 
 
-def _chosen(value: Json, locale: Locale) -> Json:
+def _show_choice(value: Json, locale: Locale) -> Json:
     if value is True:
         return YES.in_locale(locale)
     return label(value, locale) if isinstance(value, str) else value
@@ -266,4 +266,4 @@ def _body(chart: Mapping[str, Json], locale: Locale) -> str:
 
 
 def _buttons(buttons: Sequence[tuple[Bilingual, Bilingual]], locale: Locale) -> list[Json]:
-    return [{"label": name.in_locale(locale), "message": sent.in_locale(locale)} for name, sent in buttons]
+    return [{"label": name.in_locale(locale), "message": message.in_locale(locale)} for name, message in buttons]

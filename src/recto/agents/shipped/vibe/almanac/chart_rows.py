@@ -27,6 +27,7 @@ def short_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
     """
     between, shares = BETWEEN.in_locale(locale), at(chart, "elements", "weights")
     weights = shares.items() if isinstance(shares, Mapping) else ()
+    year = at(chart, "this_year")
     return {
         **features_in_locale(chart, locale),
         "pillars": {place: _pillar(at(chart, "pillars", place), between) for place in PLACES},
@@ -34,22 +35,26 @@ def short_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
         "strength": {name: at(chart, "strength", name) for name in ("verdict", "score", "reasons")},
         "favourable": between.join(map(text_at, items(chart, "favourable"))),
         "luck": _luck(chart, locale),
-        "this_year": _year(at(chart, "this_year")),
+        "this_year": (
+            None
+            if year is None
+            else f"{text_at(year, 'year')}: {_words(year, ('pillar', 'ten_god', 'branch_ten_god'))}"
+        ),
     }
 
 
 def features_in_locale(chart: ChartRow, locale: Locale) -> ChartRow:
     """A row with its features in one language: they come in both, and cases have tags of one."""
-    kept = [feature for feature in items(chart, "features") if text_at(feature).isascii() == (locale == "en")]
-    return {**chart, "features": kept}
+    features = [feature for feature in items(chart, "features") if text_at(feature).isascii() == (locale == "en")]
+    return {**chart, "features": features}
 
 
-def brief_draw(drawn: Mapping[str, Json], day: date, locale: Locale) -> ChartRow:
+def brief_draw(draw: Mapping[str, Json], day: date, locale: Locale) -> ChartRow:
     """A draw in a line or two, for a list of those before."""
     cards = BETWEEN.in_locale(locale).join(
-        f"{text_at(card, 'card')} {text_at(card, 'orientation')}" for card in items(drawn, "cards")
+        f"{text_at(card, 'card')} {text_at(card, 'orientation')}" for card in items(draw, "cards")
     )
-    facts = {name: drawn.get(name) for name in ("spread", "seed", "question")}
+    facts = {name: draw.get(name) for name in ("spread", "seed", "question")}
     return {"day": day.isoformat(), **facts, "cards": cards}
 
 
@@ -62,14 +67,14 @@ def at(value: Json, *path: str) -> Json:
 
 def items(value: Json, *path: str) -> Sequence[Json]:
     """The list at a path of keys; none where there is no list."""
-    found = at(value, *path)
-    return found if isinstance(found, Sequence) and not isinstance(found, str) else ()
+    value_at = at(value, *path)
+    return value_at if isinstance(value_at, Sequence) and not isinstance(value_at, str) else ()
 
 
 def text_at(value: Json, *path: str) -> str:
     """What stands at a path, in words; a dash where nothing does."""
-    found = at(value, *path)
-    return NONE if found is None or found == "" else str(found)
+    value_at = at(value, *path)
+    return NONE if value_at is None or value_at == "" else str(value_at)
 
 
 def lines(values: Mapping[str, Json]) -> list[str]:
@@ -96,10 +101,6 @@ def _cycle(cycle: Json, locale: Locale) -> str:
     ages = AGES.in_locale(locale).format(ages=text_at(cycle, "ages"))
     now = NOW.in_locale(locale) if at(cycle, "now") else ""
     return f"{text_at(cycle, 'years')} ({ages}{now}): {_words(cycle, ('pillar', 'ten_god', 'branch_ten_god'))}"
-
-
-def _year(year: Json) -> str | None:
-    return None if year is None else f"{text_at(year, 'year')}: {_words(year, ('pillar', 'ten_god', 'branch_ten_god'))}"
 
 
 def _words(value: Json, names: Iterable[str]) -> str:

@@ -15,9 +15,9 @@ NOTHING_GIVEN = "Nothing was given to save. Call the tool again with at least on
 NO_GENDER = "{gender!r} is neither male nor female, so no gender is kept and there are no luck cycles. Do not press."
 
 
-def is_withdrawal(given: Mapping[str, Json]) -> bool:
+def is_withdrawal(changes: Mapping[str, Json]) -> bool:
     """Whether a birth is taken back: an empty date, and nothing else that would tell of one."""
-    return given.get("date") is not None and not any(str(given.get(name) or "").strip() for name in EXPECTED)
+    return changes.get("date") is not None and not any(str(changes.get(name) or "").strip() for name in EXPECTED)
 
 
 def without_other_gender(birth: Mapping[str, Json]) -> tuple[ChartRow, ChartRow]:
@@ -30,25 +30,24 @@ def without_other_gender(birth: Mapping[str, Json]) -> tuple[ChartRow, ChartRow]
     return {**birth}, {}
 
 
-def merged(known: Mapping[str, Json], given: Mapping[str, Json]) -> ChartRow:
+def merge_changes(values_before: Mapping[str, Json], changes: Mapping[str, Json]) -> ChartRow:
     """What is known with what was given in its place; an empty text or list takes away."""
-    if all(value is None for value in given.values()):
+    if all(value is None for value in changes.values()):
         raise ToolError(NOTHING_GIVEN)
-    values = {**known, **{name: value for name, value in given.items() if value is not None}}
+    values = {**values_before, **{name: value for name, value in changes.items() if value is not None}}
     return {name: value for name, value in values.items() if value not in ("", [])}
 
 
-def remembered(known: Json, new: Sequence[str], forgotten: Sequence[str]) -> tuple[list[Json], list[Json]]:
+def update_facts(facts_before: Json, new: Sequence[str], removals: Sequence[str]) -> tuple[list[Json], list[Json]]:
     """The facts that are known from now on, each once and the oldest first, and those that are not any more."""
-    if not new and not forgotten:
+    if not new and not removals:
         raise ToolError(NOTHING_GIVEN)
-    before = items(known) or ([known] if known else [])
-    words = {fact.strip() for fact in forgotten}
-    gone = [fact for fact in before if any(line.strip() in words for line in _lines(fact))]
-    stay = [fact for fact in before if fact not in gone]
-    return [*stay, *(fact for fact in dict.fromkeys(new) if fact not in stay)][-MOST_FACTS:], gone
-
-
-def _lines(fact: Json) -> list[str]:
-    """What a fact says: one that other programs keep may be a table."""
-    return lines(fact if isinstance(fact, Mapping) else {"fact": fact})
+    before = items(facts_before) or ([facts_before] if facts_before else [])
+    words = {fact.strip() for fact in removals}
+    removed_facts = [
+        fact
+        for fact in before
+        if any(line.strip() in words for line in lines(fact if isinstance(fact, Mapping) else {"fact": fact}))
+    ]
+    stay = [fact for fact in before if fact not in removed_facts]
+    return [*stay, *(fact for fact in dict.fromkeys(new) if fact not in stay)][-MOST_FACTS:], removed_facts

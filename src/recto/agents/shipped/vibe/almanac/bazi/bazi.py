@@ -41,12 +41,12 @@ def structure_of(pillars: Pillars) -> str:
     for pairs, name in ((SALARIES, "建禄格"), (BLADES, "月刃格"), (ROBBERS, "月劫格")):
         if master_in_month in pairs:
             return name
-    shown = {pillar.stem for pillar in pillars.all if pillar is not pillars.day}
+    stems = {pillar.stem for pillar in pillars.all if pillar is not pillars.day}
     main, *_ = pillars.month.hidden
-    seen = [one for one in pillars.month.hidden if one.stem in shown and one.ten_god not in PEERS]
-    if not seen and main.ten_god in PEERS:
+    visible_stems = [one for one in pillars.month.hidden if one.stem in stems and one.ten_god not in PEERS]
+    if not visible_stems and main.ten_god in PEERS:
         return "杂气格"
-    return f"{(seen or [main])[0].ten_god}格"
+    return f"{(visible_stems or [main])[0].ten_god}格"
 
 
 WEALTH, RESOURCE = ("正财", "偏财"), ("正印", "偏印")
@@ -84,8 +84,8 @@ def paired(pillars: Pillars, strength: Strength, gods: Collection[str]) -> Itera
     yield Bilingual(zh=f"日坐{seat}", en=f"{word(seat, 'en')} in the day branch")
 
 
-def _shows(gods: Collection[str], wanted: Collection[str]) -> bool:
-    return any(god in gods for god in wanted)
+def _shows(gods: Collection[str], targets: Collection[str]) -> bool:
+    return any(god in gods for god in targets)
 
 
 ANIMALS = dict(zip(BRANCHES, "鼠牛虎兔龙蛇马羊猴鸡狗猪", strict=True))
@@ -135,10 +135,10 @@ class BaziChart:
 
     def row(self, locale: Locale = "zh") -> dict[str, Json]:
         day, pillars = self.pillars.day, self.pillars
-        placed = zip(PLACES, (pillars.year, pillars.month, pillars.day, pillars.hour), strict=True)
+        places = zip(PLACES, (pillars.year, pillars.month, pillars.day, pillars.hour), strict=True)
         return {
             "bazi": pillars.name,
-            "pillars": {place: pillar.row(locale) if pillar else None for place, pillar in placed},
+            "pillars": {place: pillar.row(locale) if pillar else None for place, pillar in places},
             "day_master": {
                 "stem": word(day.stem, locale),
                 "element": word(day.element, locale),

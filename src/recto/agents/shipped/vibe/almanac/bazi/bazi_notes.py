@@ -57,18 +57,20 @@ SKIPPED = Bilingual(
 def notes_of(birth: Birth, by_sun: bool) -> Iterator[Bilingual]:
     """What somebody who reads the chart should know of it. `by_sun` is whether true solar time was asked for."""
     if birth.zone_assumed:
-        yield _filled(UNKNOWN_PLACE if birth.place else NO_PLACE, zone=birth.zone_name)
+        yield _fill(UNKNOWN_PLACE if birth.place else NO_PLACE, zone=birth.zone_name)
     if birth.capital:
         yield capital_note(birth.place, birth.capital)
     if ahead := _minutes(birth.summer_time):
-        yield _filled(SUMMER_TIME, minutes=ahead)
-    if birth.has_time and (turned := _minutes(birth.clock_turned)):
-        yield _filled(TWICE if turned < 0 else SKIPPED, minutes=abs(turned), clock=f"{birth.local:%H:%M}")
-        if turned < 0 and (zone := _zone_after(birth)):
-            yield _filled(SECOND, zone=zone)
+        yield _fill(SUMMER_TIME, minutes=ahead)
+    if birth.has_time and (minutes := _minutes(birth.clock_turned)):
+        yield _fill(TWICE if minutes < 0 else SKIPPED, minutes=abs(minutes), clock=f"{birth.local:%H:%M}")
+        if minutes < 0 and (zone := _zone_after(birth)):
+            yield _fill(SECOND, zone=zone)
     if not birth.has_time:
         yield NO_TIME
-        if _begins_a_term(birth):
+        morning = datetime.combine(birth.local.date(), time(), tzinfo=birth.zone).astimezone(BEIJING)
+        months = (sixty_cycle_at(moment).get_month() for moment in (morning, morning + timedelta(days=1)))
+        if next(months).get_name() != next(months).get_name():
             yield TERM_DAY
     if by_sun and not birth.has_time:
         yield NO_SUN
@@ -78,7 +80,7 @@ def notes_of(birth: Birth, by_sun: bool) -> Iterator[Bilingual]:
         yield ABOUT_LUCK
 
 
-def _filled(note: Bilingual, **values: int | str) -> Bilingual:
+def _fill(note: Bilingual, **values: int | str) -> Bilingual:
     return Bilingual(zh=note.zh.format(**values), en=note.en.format(**values))
 
 
@@ -91,9 +93,3 @@ def _zone_after(birth: Birth) -> str | None:
     offset = birth.local.replace(tzinfo=birth.zone, fold=1).utcoffset() or timedelta()
     hours, rest = divmod(offset, timedelta(hours=1))
     return None if rest else f"Etc/GMT{-hours:+}"
-
-
-def _begins_a_term(birth: Birth) -> bool:
-    morning = datetime.combine(birth.local.date(), time(), tzinfo=birth.zone).astimezone(BEIJING)
-    months = (sixty_cycle_at(moment).get_month() for moment in (morning, morning + timedelta(days=1)))
-    return next(months).get_name() != next(months).get_name()

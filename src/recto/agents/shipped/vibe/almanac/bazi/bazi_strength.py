@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, cycle_step, word
-from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillar, Pillars
+from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillars
 from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.conversation.json import Json
 from recto.page.prompt.reminder import Locale
@@ -61,7 +61,8 @@ def strength_of(pillars: Pillars) -> Strength:
 def element_weights(pillars: Pillars) -> dict[str, float]:
     """How much of a chart each element is, in per cent."""
     weights = dict.fromkeys(ELEMENTS, 0.0)
-    for place, pillar in _placed(pillars).items():
+    by_place = {"year": pillars.year, "month": pillars.month, "day": pillars.day}
+    for place, pillar in (by_place if pillars.hour is None else {**by_place, "hour": pillars.hour}).items():
         stem, branch = WEIGHTS[place]
         weights[pillar.element] += stem
         for hidden, part in zip(pillar.hidden, SHARES[len(pillar.hidden)], strict=True):
@@ -84,11 +85,6 @@ def strength_row(strength: Strength, locale: Locale) -> dict[str, Json]:
         "reasons": [reason.in_locale(locale) for reason in strength.reasons],
         "method": METHOD.in_locale(locale),
     }
-
-
-def _placed(pillars: Pillars) -> dict[str, Pillar]:
-    placed = {"year": pillars.year, "month": pillars.month, "day": pillars.day}
-    return placed if pillars.hour is None else {**placed, "hour": pillars.hour}
 
 
 def _season(pillars: Pillars, supporting: tuple[str, str]) -> Bilingual:

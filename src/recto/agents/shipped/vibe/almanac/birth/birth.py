@@ -34,13 +34,13 @@ def flag_in(info: Mapping[str, Json], name: str) -> bool | None:
     raise ToolError(f"{name} {value!r} is neither true nor false. Give one of these.")
 
 
-def choice_in(info: Mapping[str, Json], name: str, known: Mapping[str, Choice]) -> Choice | None:
+def choice_in(info: Mapping[str, Json], name: str, choices: Mapping[str, Choice]) -> Choice | None:
     """What a word stands for, in any case of its letters; None where nothing is said."""
     text = text_in(info, name).lower()
-    if text and text not in known:
-        allowed = ", ".join(dict.fromkeys(known.values()))
+    if text and text not in choices:
+        allowed = ", ".join(dict.fromkeys(choices.values()))
         raise ToolError(f"{name} {text!r} is not known. Give one of: {allowed}.")
-    return known[text] if text else None
+    return choices[text] if text else None
 
 
 def coordinates_in(info: Mapping[str, Json]) -> tuple[float, float] | None:
@@ -164,9 +164,9 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
 
 def check_birth(info: Mapping[str, Json], now: datetime) -> None:
     """Refuse a day or a time there is none of, and one that has not come yet where the birth was."""
-    written = read_date(text_in(info, "date"))
-    calendar, leap = _calendar(info, written)
-    day, clock = _solar_date(written.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
+    birth_date = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, birth_date)
+    day, clock = _solar_date(birth_date.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
     try:
         zone: tzinfo = _zone(_zone_name(info, find_place(text_in(info, "place"))))
     except ToolError:
@@ -184,13 +184,13 @@ def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
     The time zone and the coordinates of a named place are looked up when read, so that a corrected place corrects them.
     Fields that say nothing of a birth stay as they are.
     """
-    written = read_date(text_in(info, "date"))
-    calendar, leap = _calendar(info, written)
+    birth_date = read_date(text_in(info, "date"))
+    calendar, leap = _calendar(info, birth_date)
     clock = read_time(text_in(info, "time"))
-    _solar_date(written.iso, calendar == "lunar", leap)
+    _solar_date(birth_date.iso, calendar == "lunar", leap)
     at = coordinates_in(info)
     form: dict[str, Json] = {
-        "date": written.iso,
+        "date": birth_date.iso,
         "time": None if clock is None else clock.isoformat("minutes" if clock.second == 0 else "seconds"),
         "place": text_in(info, "place") or None,
         **({} if at is None else {"latitude": at[0], "longitude": at[1]}),
@@ -211,49 +211,49 @@ def read_gender(text: str) -> Gender | None:
     return choice_in({"gender": text}, "gender", GENDERS)
 
 
-def corrected(known: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+def correct(birth_info: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
     """What is known of a birth with what was said of it since; to be normalised then.
 
     A new date is of the calendar that was known, unless its words or `calendar` say which. The leap month stays with
     its month. Another place has other coordinates and another zone. An empty text takes away what was known.
     """
-    given = {name: value for name, value in given.items() if value is not None}
-    written = read_date(text_in(given, "date")) if text_in(given, "date") else None
+    changes = {name: value for name, value in changes.items() if value is not None}
+    new_date = read_date(text_in(changes, "date")) if text_in(changes, "date") else None
     stale: set[str] = set()
-    if "date" in given and (written is None or written.calendar):
+    if "date" in changes and (new_date is None or new_date.calendar):
         stale.add("calendar")
-    if not _is_same_month(known, given, written):
+    if not _is_same_month(birth_info, changes, new_date):
         stale.add("leap_month")
-    if "place" in given and text_in(given, "place") != known.get("place"):
+    if "place" in changes and text_in(changes, "place") != birth_info.get("place"):
         stale.update(OF_A_PLACE)
-    return {**{name: value for name, value in known.items() if name not in stale}, **given}
+    return {**{name: value for name, value in birth_info.items() if name not in stale}, **changes}
 
 
-def _is_same_month(known: Mapping[str, Json], given: Mapping[str, Json], written: WrittenDate | None) -> bool:
-    if "calendar" in given and choice_in(given, "calendar", CALENDARS) != "lunar":
+def _is_same_month(birth_info: Mapping[str, Json], changes: Mapping[str, Json], new_date: WrittenDate | None) -> bool:
+    if "calendar" in changes and choice_in(changes, "calendar", CALENDARS) != "lunar":
         return False
-    if written is None:
-        return "date" not in given
-    before = str(known.get("date") or "").strip()
-    return written.calendar != "solar" and before.startswith(f"{written.year:04}-{written.month:02}-")
+    if new_date is None:
+        return "date" not in changes
+    before = str(birth_info.get("date") or "").strip()
+    return new_date.calendar != "solar" and before.startswith(f"{new_date.year:04}-{new_date.month:02}-")
 
 
-def _calendar(info: Mapping[str, Json], written: WrittenDate) -> tuple[Calendar, bool]:
+def _calendar(info: Mapping[str, Json], birth_date: WrittenDate) -> tuple[Calendar, bool]:
     """The calendar of a date and whether its month is a leap one: by the date's words, or as is said beside it."""
-    given, flag = choice_in(info, "calendar", CALENDARS), flag_in(info, "leap_month")
-    said = f"The birth date {text_in(info, 'date')!r}"
-    if given and written.calendar and given != written.calendar:
-        problem = f"{said} is a {written.calendar} one by its words, but `calendar` is {given}."
+    kind, flag = choice_in(info, "calendar", CALENDARS), flag_in(info, "leap_month")
+    subject = f"The birth date {text_in(info, 'date')!r}"
+    if kind and birth_date.calendar and kind != birth_date.calendar:
+        problem = f"{subject} is a {birth_date.calendar} one by its words, but `calendar` is {kind}."
         raise ToolError(f"{problem} Ask which it is, then give the date as the user says it and leave `calendar` out.")
-    if written.leap_month and flag is False:
-        problem = f"{said} is in a leap month by its words, but `leap_month` is false."
+    if birth_date.leap_month and flag is False:
+        problem = f"{subject} is in a leap month by its words, but `leap_month` is false."
         raise ToolError(
             f"{problem} Ask which it is, then give the date as the user says it and leave `leap_month` out."
         )
-    leap = written.leap_month or bool(flag)
-    calendar = written.calendar or given or ("lunar" if leap else "solar")
+    leap = birth_date.leap_month or bool(flag)
+    calendar = birth_date.calendar or kind or ("lunar" if leap else "solar")
     if leap and calendar == "solar":
-        problem = f"{said} is a solar one, and only a lunar month can be a leap month."
+        problem = f"{subject} is a solar one, and only a lunar month can be a leap month."
         raise ToolError(f"{problem} Leave `leap_month` out, or give `calendar` as lunar if the date is lunar.")
     return calendar, leap
 
@@ -287,8 +287,8 @@ def _from_lunar(year: int, month: int, day: int, leap: bool) -> date:
 
 def _zone_name(form: Mapping[str, Json], place: Place | None) -> str:
     """The zone that was given, else the place's, else China's: but never for a place that is plainly somewhere else."""
-    if given := text_in(form, "timezone"):
-        return given
+    if zone := text_in(form, "timezone"):
+        return zone
     if place is not None:
         return place.zone
     name, at = text_in(form, "place"), coordinates_in(form)

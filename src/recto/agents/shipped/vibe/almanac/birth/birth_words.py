@@ -67,12 +67,16 @@ class WrittenDate:
 def read_date(text: str) -> WrittenDate:
     """The date of 1990-05-15, 1990/5/15, 19900515, 1990年5月15日, 一九九〇年腊月廿三 or 农历1990年闰五月初一."""
     words = _one_script(text)
-    calendar = _calendar_of(words, text)
+    lunar, solar = bool(_LUNAR.search(words)), bool(_SOLAR.search(words))
+    if lunar and solar:
+        problem = f"The birth date {text!r} is of two calendars by its words."
+        raise ToolError(f"{problem} Ask which it is, and give one date: 公历1990年5月15日 or 农历1990年四月廿一.")
+    calendar = "lunar" if lunar else "solar" if solar else None
     plain = _in_digits(_BESIDE.sub(" ", words)).strip()
-    found = _DATE.fullmatch(plain) or _COMPACT_DATE.fullmatch(plain)
-    if found is None:
+    match = _DATE.fullmatch(plain) or _COMPACT_DATE.fullmatch(plain)
+    if match is None:
         raise _no_date(words, text)
-    year, month, day = (int(part) for part in found.groups())
+    year, month, day = (int(part) for part in match.groups())
     if not 1 <= month <= MONTHS or not 1 <= day <= LONGEST_MONTH:
         raise ToolError(f"There is no day {day} of a month {month}. Give `date` as year, month, day: 1990-05-15.")
     return WrittenDate(year=year, month=month, day=day, calendar=calendar, leap_month=bool(_LEAP.search(words)))
@@ -83,15 +87,20 @@ def read_time(text: str) -> time | None:
     plain = _in_digits(_one_script(text)).replace(" ", "")
     if plain in UNKNOWN_TIMES:
         return None
-    if found := _DOUBLE_HOUR.fullmatch(plain):
-        return _double_hour(found["branch"], found["late"], text)
-    found = _CLOCK.fullmatch(plain)
+    if match := _DOUBLE_HOUR.fullmatch(plain):
+        # The middle of a double hour. 子时 spans midnight: its middle begins the day that was named.
+        branch = match["branch"]
+        late = match["late"]
+        if late and branch != BRANCHES[0]:
+            raise _unreadable(text)
+        return time(23, 30) if late in ("晚", "夜") else time(2 * BRANCHES.index(branch), 30 if late else 0)
+    match = _CLOCK.fullmatch(plain)
     # A bare number may be an hour or half a date; 上午2点PM says two things.
-    if found is None or not any(found.group("before", "mark", "after")) or all(found.group("before", "after")):
+    if match is None or not any(match.group("before", "mark", "after")) or all(match.group("before", "after")):
         raise _unreadable(text)
-    minute = 30 if found["half"] else 15 * int(found["quarter"] or 0) or int(found["minute"] or 0)
-    hour, second = int(found["hour"]), int(found["second"] or 0)
-    if part := found["before"] or found["after"]:
+    minute = 30 if match["half"] else 15 * int(match["quarter"] or 0) or int(match["minute"] or 0)
+    hour, second = int(match["hour"]), int(match["second"] or 0)
+    if part := match["before"] or match["after"]:
         hour = _hour_of_day(hour, part, text)
     if hour >= HOURS or minute >= MINUTES or second >= MINUTES:
         raise _unreadable(text)
@@ -101,14 +110,6 @@ def read_time(text: str) -> time | None:
 def _one_script(text: str) -> str:
     """One width, lower case, simplified where a date or a time is told by it."""
     return unicodedata.normalize("NFKC", text).strip().lower().translate(_ONE_SCRIPT)
-
-
-def _calendar_of(words: str, text: str) -> Calendar | None:
-    lunar, solar = bool(_LUNAR.search(words)), bool(_SOLAR.search(words))
-    if lunar and solar:
-        problem = f"The birth date {text!r} is of two calendars by its words."
-        raise ToolError(f"{problem} Ask which it is, and give one date: 公历1990年5月15日 or 农历1990年四月廿一.")
-    return "lunar" if lunar else "solar" if solar else None
 
 
 def _no_date(words: str, text: str) -> ToolError:
@@ -124,7 +125,7 @@ def _in_digits(words: str) -> str:
     """Chinese numerals, and months that have names, as digits."""
     for name, number in _MONTH_NAMES.items():
         words = words.replace(name, number)
-    return _NUMERAL.sub(lambda found: _number(found[0]), words)
+    return _NUMERAL.sub(lambda match: _number(match[0]), words)
 
 
 def _number(numeral: str) -> str:
@@ -140,13 +141,6 @@ def _number(numeral: str) -> str:
         else:
             total += _TENS[digit] if digit in _TENS else _DIGITS[digit]
     return str(total)
-
-
-def _double_hour(branch: str, late: str, text: str) -> time:
-    """The middle of a double hour. 子时 spans midnight: its middle begins the day that was named."""
-    if late and branch != BRANCHES[0]:
-        raise _unreadable(text)
-    return time(23, 30) if late in ("晚", "夜") else time(2 * BRANCHES.index(branch), 30 if late else 0)
 
 
 def _hour_of_day(hour: int, part: str, text: str) -> int:

@@ -33,7 +33,7 @@ CAPITAL = Bilingual(
     en="Of the place of birth only the province is known ({place}), so it is taken to be its capital, {city}. Ask for "
     "the city.",
 )
-Asked = TypeVar("Asked")
+QueryT = TypeVar("QueryT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,25 +79,25 @@ def find_place(name: str) -> Place | None:
 
 def _find_chinese(orders: Sequence[Sequence[str]]) -> Place | None:
     texts = ["".join(parts) for parts in orders]
-    found = _first(_named, texts)
-    if found is None and (province := _first(_province, texts)):
+    row = _first(_find_named, texts)
+    if row is None and (province := _first(_province, texts)):
         return _capital(province)
-    found = found or _first(_with_part, texts) or _first(_without_last, orders)
-    return found.place if found else None
+    row = row or _first(_with_part, texts) or _first(_without_last, orders)
+    return row.place if row else None
 
 
 def _find_english(orders: Sequence[Sequence[str]]) -> Place | None:
     whole = [[words for part in parts if (words := _words(_DISTRICT.sub("", part)))] for parts in orders]
     texts = [" ".join(parts) for parts in whole]
-    found = _first(_english_named, texts)
-    if found is None and (province := _first(_english_province, texts)):
+    row = _first(_english_named, texts)
+    if row is None and (province := _first(_english_province, texts)):
         return _capital(province)
-    found = found or _english_part(whole[1])
-    return found.place if found else None
+    row = row or _english_part(whole[1])
+    return row.place if row else None
 
 
-def _first(look: Callable[[Asked], _Row | None], asked: Sequence[Asked]) -> _Row | None:
-    return next((found for one in asked if (found := look(one))), None)
+def _first(look: Callable[[QueryT], _Row | None], queries: Sequence[QueryT]) -> _Row | None:
+    return next((row for one in queries if (row := look(one))), None)
 
 
 def _capital(row: _Row) -> Place:
@@ -105,10 +105,11 @@ def _capital(row: _Row) -> Place:
     return row.place if province in row.chinese else replace(row.place, capital_of=province)
 
 
-def capital_note(said: str, capital: Place) -> Bilingual:
+def capital_note(province: str, capital: Place) -> Bilingual:
     """That only a province was named, and which city stands for it."""
     return Bilingual(
-        zh=CAPITAL.zh.format(place=said, city=capital.name), en=CAPITAL.en.format(place=said, city=capital.english)
+        zh=CAPITAL.zh.format(place=province, city=capital.name),
+        en=CAPITAL.en.format(place=province, city=capital.english),
     )
 
 
@@ -153,7 +154,7 @@ def _words(text: str) -> str:
     return " ".join(_ENGLISH_RANKS.sub(" ", bare).split())
 
 
-def _named(text: str) -> _Row | None:
+def _find_named(text: str) -> _Row | None:
     return next((row for row in _rows() if _says_chinese(row, text)), None)
 
 
@@ -174,7 +175,7 @@ def _without_last(parts: Sequence[str]) -> _Row | None:
     *before, last = parts or ("",)
     if not before or any(last in row.regions for row in _rows()):
         return None
-    return _named("".join(before)) or _without_last(before)
+    return _find_named("".join(before)) or _without_last(before)
 
 
 @cache
@@ -209,42 +210,52 @@ def _without_regions(row: _Row, text: str) -> Iterator[str]:
 def _province(text: str) -> _Row | None:
     bare = text.removeprefix(HOME).removesuffix(HOME)
     return next(
-        (row for row in _rows() if row.at_home and any(_is_region(bare, name) for name in row.regions[1:])), None
+        (
+            row
+            for row in _rows()
+            if row.at_home
+            and any(
+                (bare == name or (bare.startswith(name) and bool(_REGION_END.fullmatch(bare, len(name)))))
+                for name in row.regions[1:]
+            )
+        ),
+        None,
     )
 
 
-def _is_region(text: str, region: str) -> bool:
-    return text == region or (text.startswith(region) and bool(_REGION_END.fullmatch(text, len(region))))
-
-
 def _english_named(words: str) -> _Row | None:
-    return next((row for row in _rows() if _says_english(row, words)), None)
+    return next(
+        (
+            row
+            for row in _rows()
+            if any(
+                words == name or (words.startswith(name + " ") and _all_regions(row, words.removeprefix(name + " ")))
+                for name in row.english
+                if words.startswith(name)
+            )
+        ),
+        None,
+    )
 
 
 def _english_part(parts: Sequence[str]) -> _Row | None:
     """The city in China whose part is named, from the largest to the smallest: Pudong, Shanghai; Shenzhen Nanshan."""
     cities = _cities_with_parts()
-    named = (row for part in parts for row in cities if part in row.english)
-    begun = (row for part in parts for row in cities if part.startswith(tuple(f"{name} " for name in row.english)))
-    return next(named, None) or next(begun, None)
-
-
-def _says_english(row: _Row, words: str) -> bool:
-    return any(
-        words == name or (words.startswith(name + " ") and _all_regions(row, words.removeprefix(name + " ")))
-        for name in row.english
-        if words.startswith(name)
+    full_matches = (row for part in parts for row in cities if part in row.english)
+    prefix_matches = (
+        row for part in parts for row in cities if part.startswith(tuple(f"{name} " for name in row.english))
     )
+    return next(full_matches, None) or next(prefix_matches, None)
 
 
 def _all_regions(row: _Row, words: str) -> bool:
     """Whether words are nothing but names of where the city lies: `texas usa`."""
     if not words:
         return True
-    known = (*row.english_regions, *row.english)
+    regions = (*row.english_regions, *row.english)
     return any(
         words == region or (words.startswith(f"{region} ") and _all_regions(row, words[len(region) + 1 :]))
-        for region in known
+        for region in regions
     )
 
 

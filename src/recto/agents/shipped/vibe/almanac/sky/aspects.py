@@ -71,8 +71,10 @@ class Aspect:
 
 def aspects(where: Mapping[Body, Position], orbs: OrbSettings = ORBS) -> tuple[Aspect, ...]:
     """Every aspect between the bodies given, the closest first."""
-    found = (aspect((first, where[first]), (second, where[second]), orbs) for first, second in combinations(where, 2))
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.orb))
+    candidates = (
+        aspect((first, where[first]), (second, where[second]), orbs) for first, second in combinations(where, 2)
+    )
+    return tuple(sorted((one for one in candidates if one is not None), key=lambda one: one.orb))
 
 
 def aspect(one: tuple[Body, Position], other: tuple[Body, Position], orbs: OrbSettings = ORBS) -> Aspect | None:

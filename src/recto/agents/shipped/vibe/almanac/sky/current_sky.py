@@ -48,15 +48,15 @@ def current_sky(moment: datetime, zone: tzinfo, locale: Locale) -> dict[str, Jso
 
 def mercury_retrogrades(moment: datetime, count: int) -> tuple[Period, ...]:
     """The next times that Mercury goes backwards; where it does so at the moment, that one is the first."""
-    at, found = moment, list[Period]()
+    at, periods = moment, list[Period]()
     while _goes_back(at):
         at -= STEP
     for _ in range(count):
         start = _station(at, back=True)
         end = _station(start + STEP, back=False)
-        found.append(Period(start=start, end=end))
+        periods.append(Period(start=start, end=end))
         at = end + STEP
-    return tuple(found)
+    return tuple(periods)
 
 
 def _station(after: datetime, *, back: bool) -> datetime:

@@ -30,8 +30,8 @@ class Houses:
     def house_of(self, longitude: float) -> int:
         """The number of the house a longitude is in: from its cusp on, up to the next."""
         along = [(cusp - self.cusps[0]) % 360 for cusp in self.cusps]
-        wanted = (longitude - self.cusps[0]) % 360
-        return next((house for house, (_, end) in enumerate(pairwise(along), 1) if wanted < end), len(along))
+        distance = (longitude - self.cusps[0]) % 360
+        return next((house for house, (_, end) in enumerate(pairwise(along), 1) if distance < end), len(along))
 
 
 def houses(*, sidereal: float, latitude: float, obliquity: float, system: HouseSystem = "placidus") -> Houses:
@@ -39,11 +39,17 @@ def houses(*, sidereal: float, latitude: float, obliquity: float, system: HouseS
     rising = ascendant(sidereal=sidereal, latitude=latitude, obliquity=obliquity)
     top = midheaven(sidereal=sidereal, obliquity=obliquity)
     if system == "placidus" and has_placidus(latitude, obliquity):
-        found: HouseSystem = "placidus"
-        cusps = _placidus(rising, top, _Sphere(sidereal=sidereal, latitude=latitude, obliquity=obliquity))
+        used_system: HouseSystem = "placidus"
+        sphere = _Sphere(sidereal=sidereal, latitude=latitude, obliquity=obliquity)
+        eleventh, twelfth = (_divided(sphere, share, above=True) for share in (1 / 3, 2 / 3))
+        second, third = (_divided(sphere, share, above=False) for share in (2 / 3, 1 / 3))
+        eastern = (top, eleventh, twelfth, rising, second, third)
+        western = tuple((cusp + 180) % 360 for cusp in eastern)
+        cusps = (*eastern[3:], *western, *eastern[:3])
     else:
-        found, cusps = "whole_sign", _whole_signs(rising)
-    return Houses(system=found, ascendant=rising, midheaven=top, cusps=cusps)
+        first = rising // 30 * 30
+        used_system, cusps = "whole_sign", tuple((first + 30 * house) % 360 for house in range(12))
+    return Houses(system=used_system, ascendant=rising, midheaven=top, cusps=cusps)
 
 
 def has_placidus(latitude: float, obliquity: float) -> bool:
@@ -59,10 +65,10 @@ def midheaven(*, sidereal: float, obliquity: float) -> float:
 def ascendant(*, sidereal: float, latitude: float, obliquity: float) -> float:
     """The degree of the ecliptic that is on the eastern horizon."""
     angle, north, tilt = radians(sidereal), radians(latitude), radians(obliquity)
-    found = atan2(cos(angle) * cos(north), -(sin(angle) * cos(tilt) * cos(north) + sin(north) * sin(tilt)))
+    longitude = atan2(cos(angle) * cos(north), -(sin(angle) * cos(tilt) * cos(north) + sin(north) * sin(tilt)))
     # Within the polar circles the formula may give the other crossing, which is in the west.
-    east = cos(angle) * cos(tilt) * sin(found) - sin(angle) * cos(found)
-    return degrees(found) % 360 if east >= 0 else (degrees(found) + 180) % 360
+    east = cos(angle) * cos(tilt) * sin(longitude) - sin(angle) * cos(longitude)
+    return degrees(longitude) % 360 if east >= 0 else (degrees(longitude) + 180) % 360
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +76,6 @@ class _Sphere:
     sidereal: float
     latitude: float
     obliquity: float
-
-
-def _placidus(rising: float, top: float, sphere: _Sphere) -> tuple[float, ...]:
-    eleventh, twelfth = (_divided(sphere, share, above=True) for share in (1 / 3, 2 / 3))
-    second, third = (_divided(sphere, share, above=False) for share in (2 / 3, 1 / 3))
-    eastern = (top, eleventh, twelfth, rising, second, third)
-    western = tuple((cusp + 180) % 360 for cusp in eastern)
-    return (*eastern[3:], *western, *eastern[:3])
 
 
 def _divided(sphere: _Sphere, share: float, *, above: bool) -> float:
@@ -97,11 +95,6 @@ def _divided(sphere: _Sphere, share: float, *, above: bool) -> float:
         if abs(change) < EXACT:
             break
     return _longitude(radians(ascension), radians(sphere.obliquity))
-
-
-def _whole_signs(rising: float) -> tuple[float, ...]:
-    first = rising // 30 * 30
-    return tuple((first + 30 * house) % 360 for house in range(12))
 
 
 def _longitude(ascension: float, tilt: float) -> float:

@@ -52,8 +52,8 @@ def longitudes(moment: datetime) -> dict[Body, float]:
     """The longitude of every body at a moment."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-    found: dict[Body, float] = {planet: longitude(planet, moment) for planet in PLANETS}
-    return {**found, NODE: mean_node(astronomy.Time(_days(moment)).tt)}
+    longitudes: dict[Body, float] = {planet: longitude(planet, moment) for planet in PLANETS}
+    return {**longitudes, NODE: mean_node(astronomy.Time(_days(moment)).tt)}
 
 
 def longitude(planet: Planet, moment: datetime) -> float:
@@ -82,8 +82,8 @@ def obliquity(moment: datetime) -> float:
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     # The library turns from equator to ecliptic by just this angle about the first axis.
-    turned = astronomy.Rotation_EQD_ECT(astronomy.Time(_days(moment))).rot
-    return math.degrees(math.acos(turned[1][1]))
+    rotation = astronomy.Rotation_EQD_ECT(astronomy.Time(_days(moment))).rot
+    return math.degrees(math.acos(rotation[1][1]))
 
 
 def turn(start: float, end: float) -> float:

@@ -80,12 +80,12 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class ZodiacChart:
-    """A chart. `untold` says why something is missing in it or is not as it was asked for, `notes` what was assumed."""
+    """A chart. `gaps` says why something is missing in it or is not as it was asked for, `notes` what was assumed."""
 
     placements: tuple[Placement, ...]
     houses: Houses | None
     aspects: tuple[Aspect, ...]
-    untold: tuple[Reason, ...]
+    gaps: tuple[Reason, ...]
     zone: str
     notes: tuple[Bilingual, ...] = ()
 
@@ -103,19 +103,22 @@ class ZodiacChart:
 
         No text here is the bare name of a sign: each would pass for a feature of the user, and houses name all twelve.
         """
-        found = self.houses
+        houses = self.houses
+        signs = [sign.modality for sign in _signs(self)]
+        kinds: tuple[Modality, ...] = get_args(Modality)
+        cusps = houses.cusps if houses else ()
         return {
-            "house_system": found.system if found else None,
+            "house_system": houses.system if houses else None,
             "sun": self.placement("sun").render(locale),
             "moon": self.placement("moon").render(locale),
-            "rising": render_longitude(found.ascendant, locale) if found else None,
-            "midheaven": render_longitude(found.midheaven, locale) if found else None,
+            "rising": render_longitude(houses.ascendant, locale) if houses else None,
+            "midheaven": render_longitude(houses.midheaven, locale) if houses else None,
             "planets": [_placement_row(one, locale) for one in self.placements],
-            "houses": _cusps(found, locale),
+            "houses": {str(house): render_longitude(cusp, locale) for house, cusp in enumerate(cusps, 1)},
             "aspects": [_aspect_text(one, locale) for one in self.aspects],
             "elements": _elements(self, locale),
-            "modalities": _modalities(self, locale),
-            "untold": [REASONS[reason].in_locale(locale).format(zone=self.zone) for reason in self.untold],
+            "modalities": {MODALITIES[kind].in_locale(locale): signs.count(kind) for kind in kinds},
+            "untold": [REASONS[reason].in_locale(locale).format(zone=self.zone) for reason in self.gaps],
             "notes": [note.in_locale(locale) for note in self.notes],
             "features": list(self.features),
         }
@@ -124,8 +127,8 @@ class ZodiacChart:
 def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = ORBS) -> ZodiacChart:
     """The chart of a birth in the tropical zodiac. Without a time or coordinates it has no houses, and says why."""
     system = _system(house_system)
-    where, earliest, latest = _seen(birth)
-    found = _houses(birth, system)
+    where, earliest, latest = _observe(birth)
+    houses = _houses(birth, system)
     return ZodiacChart(
         placements=tuple(
             Placement(
@@ -134,13 +137,13 @@ def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = 
                 earliest=earliest[body],
                 latest=latest[body],
                 retrograde=position.speed < 0,
-                house=found.house_of(position.longitude) if found else None,
+                house=houses.house_of(position.longitude) if houses else None,
             )
             for body, position in where.items()
         ),
-        houses=found,
+        houses=houses,
         aspects=aspects(_compared(where, birth), orbs),
-        untold=tuple(_reasons(birth, system, found)),
+        gaps=tuple(_reasons(birth, system, houses)),
         zone=birth.zone_name,
         notes=(capital_note(birth.place, birth.capital),) if birth.capital else (),
     )
@@ -153,7 +156,7 @@ def _system(name: str) -> HouseSystem:
     raise ToolError(f"There is no house system {name!r} here. Use one of: {', '.join(HOUSE_SYSTEMS)}.")
 
 
-def _seen(birth: Birth) -> tuple[Mapping[Body, Position], Mapping[Body, float], Mapping[Body, float]]:
+def _observe(birth: Birth) -> tuple[Mapping[Body, Position], Mapping[Body, float], Mapping[Body, float]]:
     """Where everything is, and was as the day began and ended. Without a time: noon's place, the day's speed."""
     if birth.has_time:
         where = positions(birth.moment)
@@ -188,12 +191,12 @@ def _compared(where: Mapping[Body, Position], birth: Birth) -> dict[Body, Positi
     return {body: where[body] for body in PLANETS if birth.has_time or body != "moon"}
 
 
-def _reasons(birth: Birth, asked: HouseSystem, found: Houses | None) -> Iterator[Reason]:
+def _reasons(birth: Birth, system: HouseSystem, houses: Houses | None) -> Iterator[Reason]:
     if not birth.has_time:
         yield "no_time"
     if birth.latitude is None or birth.longitude is None:
         yield "no_place"
-    if found and found.system != asked:
+    if houses and houses.system != system:
         yield "polar"
 
 
@@ -204,11 +207,6 @@ def _placement_row(one: Placement, locale: Locale) -> dict[str, Json]:
         "house": one.house,
         "retrograde": one.retrograde,
     }
-
-
-def _cusps(found: Houses | None, locale: Locale) -> dict[str, Json]:
-    cusps = found.cusps if found else ()
-    return {str(house): render_longitude(cusp, locale) for house, cusp in enumerate(cusps, 1)}
 
 
 def _aspect_text(one: Aspect, locale: Locale) -> str:
@@ -223,12 +221,6 @@ def _elements(chart: ZodiacChart, locale: Locale) -> dict[str, Json]:
     signs = [sign.element for sign in _signs(chart)]
     kinds: tuple[SignElement, ...] = get_args(SignElement)
     return {ELEMENTS[kind].in_locale(locale): signs.count(kind) for kind in kinds}
-
-
-def _modalities(chart: ZodiacChart, locale: Locale) -> dict[str, Json]:
-    signs = [sign.modality for sign in _signs(chart)]
-    kinds: tuple[Modality, ...] = get_args(Modality)
-    return {MODALITIES[kind].in_locale(locale): signs.count(kind) for kind in kinds}
 
 
 def _signs(chart: ZodiacChart) -> list[Sign]:

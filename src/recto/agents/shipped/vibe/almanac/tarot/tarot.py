@@ -149,7 +149,7 @@ def draw(spread: str, seed: int, *, allow_reversed: bool = True) -> Draw:
     )
 
 
-def _features(drawn: DrawnCard, locale: Locale) -> tuple[str, ...]:
-    name, lies = drawn.card.name.in_locale(locale), drawn.orientation.in_locale(locale)
+def _features(card: DrawnCard, locale: Locale) -> tuple[str, ...]:
+    name, lies = card.card.name.in_locale(locale), card.orientation.in_locale(locale)
     together = f"{name}{lies}" if locale == "zh" else f"{name} {lies}"
-    return name, lies, together, ARCANA[drawn.card.suit].in_locale(locale)
+    return name, lies, together, ARCANA[card.card.suit].in_locale(locale)

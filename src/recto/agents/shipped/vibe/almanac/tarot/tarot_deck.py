@@ -228,21 +228,21 @@ def _major_card(number: int, chinese: str, english: str) -> Card:
 def _minor(suit: Suit, text: str) -> tuple[Card, ...]:
     lines = text.strip().splitlines()
     of = ARCANA[suit]
-    named = zip(RANKS, lines[::2], lines[1::2], strict=True)
+    ranks = zip(RANKS, lines[::2], lines[1::2], strict=True)
     return tuple(
         _card(suit, number, Bilingual(zh=of.zh + rank.zh, en=f"{rank.en} of {of.en}"), chinese, english)
-        for number, (rank, chinese, english) in enumerate(named, start=1)
+        for number, (rank, chinese, english) in enumerate(ranks, start=1)
     )
 
 
 def _card(suit: Suit, number: int, name: Bilingual, chinese: str, english: str) -> Card:
-    (upright, turned), (english_upright, english_turned) = chinese.split(" / "), english.split(" / ")
+    (upright, reversed_text), (english_upright, english_turned) = chinese.split(" / "), english.split(" / ")
     return Card(
         suit=suit,
         number=number,
         name=name,
         upright=Bilingual(zh=upright, en=english_upright),
-        reversed=Bilingual(zh=turned, en=english_turned),
+        reversed=Bilingual(zh=reversed_text, en=english_turned),
     )
 
 
