@@ -20,11 +20,11 @@ def chat_events(answer: Answer) -> tuple[bytes, ...]:
     deltas += [{"reasoning_content": piece} for piece in PIECES.findall(answer.reasoning)]
     deltas += [{"content": piece} for piece in PIECES.findall(answer.text)]
     for index, call in enumerate(answer.calls):
-        fragments: list[dict[str, object]] = [
-            {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
-        ]
-        fragments += [{"index": index, "function": {"arguments": piece}} for piece in argument_pieces(call)]
-        deltas += [{"tool_calls": [fragment]} for fragment in fragments]
+        function = {"name": call.name, "arguments": ""}
+        deltas.append({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
+        deltas.extend(
+            {"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in argument_pieces(call)
+        )
     chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
     if answer.fault:
         kind, message = answer.fault
