@@ -10,6 +10,7 @@ import pytest
 
 from recto.agents.agent import CHAT
 from recto.agents.agent_settings import FileInputTable
+from recto.agents.agent_warnings import NO_PERSONA
 from recto.agents.file_input import OFF, FileInput
 from recto.agents.folders import RESERVED, load_agents
 from recto.config.settings import Limits
@@ -122,9 +123,9 @@ def test_C4_a_folder_without_a_persona_has_the_built_in_one_and_a_warning(tmp_pa
     loaded = load_agents(tmp_path, LIMITS)
     assert loaded["plain"].prompt == loaded["blank"].prompt == loaded["settings"].prompt == CHAT.prompt
     assert [str(warning).removeprefix(f"{tmp_path}/") for warning in loaded.warnings] == [
-        "blank/AGENT.md:1: it has no persona, so the built-in one applies. Describe the agent below its settings.",
-        "plain: there is no AGENT.md in it: it has no persona, so the built-in one applies. Describe the agent below its settings.",
-        "settings/AGENT.md:3: it has no persona, so the built-in one applies. Describe the agent below its settings.",
+        f"blank/AGENT.md:1: {NO_PERSONA}",
+        f"plain: there is no AGENT.md in it: {NO_PERSONA}",
+        f"settings/AGENT.md:3: {NO_PERSONA}",
     ]
 
 
@@ -179,9 +180,7 @@ def test_C4_a_folder_that_cannot_be_read_says_so(tmp_path: Path):
 def test_C4_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
     (tmp_path / "gardener" / "AGENT.md").mkdir(parents=True)
     (problem,) = load_agents(tmp_path, LIMITS).problems
-    assert re.fullmatch(
-        r".*/gardener/AGENT\.md: it cannot be read \(.+\)\. Fix or remove it\.", str(problem)
-    )
+    assert re.fullmatch(r".*/gardener/AGENT\.md: it cannot be read \(.+\)\. Fix or remove it\.", str(problem))
 
 
 # A run of such an agent

@@ -146,9 +146,9 @@ async def test_P9_a_file_that_was_taken_for_another_agent_is_refused_for_this_on
 @pytest.mark.parametrize(
     ("allowed", "why"),
     [
-        (FileInput(), "this agent takes no files; name one that does with `agent`"),
-        (FileInput(is_on=True, documents=False), "this agent takes no documents; it takes images"),
-        (FileInput(is_on=True, max_bytes=20), "it has 21 bytes; this agent takes files of up to 20"),
+        (FileInput(), "this agent accepts no files; name one that does with `agent`"),
+        (FileInput(is_on=True, documents=False), "this agent accepts no documents; it accepts images"),
+        (FileInput(is_on=True, max_bytes=20), "it has 21 bytes; this agent accepts files of up to 20"),
     ],
     ids=["no files", "no documents", "too large"],
 )

@@ -68,7 +68,7 @@ def test_C1_check_tells_every_problem_with_its_line_and_fails():
         "words",
         "mine/baker/AGENT.md:2: locale is \"fr\"; it is 'zh' or 'en'.",
         'mine/baker/AGENT.md:3: tools.0 is "hammer"; there is no such tool built in; Known: '
-        f"{', '.join(sorted(tool.name for tool in make_built_in_tools()))}. Those of tools.py need no mention.",
+        f"{', '.join(sorted(tool.name for tool in make_built_in_tools()))}. Tools of tools.py are always available.",
         "mine/broken/tools.py:3: it cannot be imported: NameError: name 'nonsense' is not defined.",
         "mine/half/tools.py:2: half: parameter 'b' has no type hint; give it one.",
         "mine/oven/tools.py:1: it imports no_such_oven, which is not installed here. Install the package that has it, "

@@ -155,7 +155,7 @@ def test_S5_braces_and_line_breaks_in_a_skill_are_words():
 
 
 def test_S3_without_a_skill_there_is_nothing_to_offer():
-    with pytest.raises(ValueError, match="Leave use_skill out"):
+    with pytest.raises(ValueError, match="Leave out use_skill"):
         offer([])
 
 

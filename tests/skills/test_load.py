@@ -183,7 +183,7 @@ def test_S5_a_folder_named_core_or_with_no_name_for_a_skill_is_refused(tmp_path:
     loaded = load_skills(tmp_path)
     assert loaded.skills == {}
     assert {name: problems[0].text.split(".")[0] for name, problems in loaded.broken.items()} == {
-        "core": "a skill cannot be named core, which means to have none",
+        "core": "a skill cannot be named core, which means no skill",
         **{name: f"the folder's name {name!r} is not valid: {NAME_RULE}" for name in ("八字", "a b", "x" * 65)},
     }
 
@@ -273,12 +273,12 @@ def test_S5_what_stands_for_a_file_and_is_none_is_told(tmp_path: Path):
     (tmp_path / "good" / "sop.yaml").mkdir()
     loaded = load_skills(tmp_path)
     assert {name: re.split(r"\.| \(", problems[0].text)[0] for name, problems in loaded.broken.items()} == {
-        "folder": "it is no file",
-        "good": "it is no file",
+        "folder": "it is not a file",
+        "good": "it is not a file",
         "loop": "it cannot be read",
         "nothing": "it cannot be read",
         "out": "it leads out of the skill's folder",
-        "pipe": "it is no file",
+        "pipe": "it is not a file",
     }
     assert all(problem.line is None for problems in loaded.broken.values() for problem in problems)
 

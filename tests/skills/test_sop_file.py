@@ -104,7 +104,7 @@ def test_S7_a_mistake_in_a_condition_is_told_with_its_line(when: str, line: int,
 @pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
-        ("", 1, "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is always "),
+        ("", 1, "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is "),
         ("steps: a: b", 1, "it is not YAML: mapping values are not allowed here; "),
         ("steps:\n- {id: a, text: b}\nrule: x", 3, "there is no setting rule; did you mean rules? Known: rules, "),
         ("steps:\n- text: Do.", 2, "steps.0 has no id. Add one."),
@@ -147,7 +147,7 @@ def test_S7_rules_that_say_nothing_are_left_out_and_lines_may_end_as_they_like()
 
 def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_warnings():
     later = read_sop(b"steps:\n- {id: a, text: b}\n- {id: c, text: d}\n- {id: e, text: f, when: {has: tier}}", NEEDS)
-    never = "it is never due: a, before it, always is. Give that a `when`, or take this one out."
+    never = "it is never due, because a before it always is. Give that one a `when`, or remove this one."
     assert [(one.line, one.text) for one in later.warnings] == [(3, f"steps.1: {never}"), (4, f"steps.2: {never}")]
     nothing = read_sop(b"rules: x\nsteps:\n- {id: a, text: b, when: {has: tier}}", NEEDS)
     text = "every step has a `when`, so nothing may be due at the end. Add a last step without one."

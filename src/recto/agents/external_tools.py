@@ -30,7 +30,7 @@ OF_URL = ("headers", "internal")
 
 def _server_name(value: str) -> str:
     if not SERVER_NAME.fullmatch(value) or BETWEEN in value:
-        text = "a name has 1 to 24 lower-case letters, digits, - or single _, and begins and ends with a letter or digit"
+        text = "a name has 1 to 24 lower-case letters, digits, - or single _, and neither begins nor ends with - or _"
         raise ValueError(text)
     return value
 

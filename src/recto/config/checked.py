@@ -39,7 +39,7 @@ ALLOWED: Mapping[str, str] = {
     "string_too_short": "it is not empty",
     "value_error": "{error}",
 }
-NO_VALUE = "{name} has no value; give it one, or take the line out."
+NO_VALUE = "{name} has no value. Add one or remove the line."
 
 
 def _zone(value: str) -> str:

@@ -20,9 +20,7 @@ from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Miss
 TEXT_OR_LIST = "it is text, or a list of texts"
 PATHS = "it is a path such as birth_info, or a list of paths"
 BOTH_PATHS = "it is a list of two paths"
-NO_STEPS = (
-    "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is always due."
-)
+NO_STEPS = "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is always due."
 NEVER_DUE = "it is never due, because {before} before it always is. Give that one a `when`, or remove this one."
 NOTHING_LEFT = "every step has a `when`, so nothing may be due at the end. Add a last step without one."
 
@@ -194,9 +192,7 @@ class _Conditions:
             return ""
         path = value.strip()
         if not self.needs.may_ask(path):
-            self._wrong(
-                place, value, f"conditions use only paths in profile_fields. {_describe_paths(self.needs)}"
-            )
+            self._wrong(place, value, f"conditions use only paths in profile_fields. {_describe_paths(self.needs)}")
         return path
 
     def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
