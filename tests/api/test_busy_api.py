@@ -92,14 +92,14 @@ def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: 
     thread = str(known["threadId"])
     first, _ = carol.begin(known)
     assert carol.post(ask("second", thread=thread)).status == 202
-    problem = "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one."
+    problem = "1 runs are queued for this thread, which is the limit. Wait for one to end, or cancel one."
     for multitask in ("enqueue", "interrupt"):
         assert_too_many(carol.post(asked("third", thread, multitask)), problem, 60)
     # One that was refused has interrupted nothing.
     assert states(carol, thread) == [("running", None, True), ("queued", None, False)]
     carol.begin(ask("hold"))
     more = ask("one more")
-    problem = "You have 3 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
+    problem = "You have 3 active or queued runs, which is the limit. Wait for one to end, or cancel one."
     for accept in ("application/json", "text/event-stream"):
         assert_too_many(carol.post(more, accept=accept), problem, 60)
     # No thread is left of it, a request that is known is answered, and others have their own count.
@@ -109,7 +109,7 @@ def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: 
     dave.begin(held)
     erin.begin(other)
     assert dave.post(ask("second", thread=str(held["threadId"]))).status == 202
-    assert_too_many(erin.post(ask("third", thread=str(other["threadId"]))), "2 runs wait for this server", 60)
+    assert_too_many(erin.post(ask("third", thread=str(other["threadId"]))), "2 runs are queued for this server", 60)
     assert request(carol.url, "POST", f"{RUNS}/{first}/cancel", token=carol.token).status == 200
     carol.reader(first).wait()
     limited.go.set()

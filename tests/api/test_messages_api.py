@@ -26,7 +26,7 @@ from recto.conversation.messages import (
 from recto.conversation.ui.compile_ui import ui_of
 from recto.ids import new_id
 from recto.store.ports import RunChange, RunEnding
-from recto.store.threads.forks import ForkOptions
+from recto.store.threads.threads import ForkOptions
 from tests.api.local_api import BASE, LocalApi, assert_problem, local_api
 from tests.store.suite.attachments import attachment
 from tests.store.suite.samples import NODE, admission, admit, at, lease_of

@@ -117,9 +117,9 @@ NO_PATCHES: list[tuple[object, str, str]] = [
     (b'{"a": [{"b": -9223372036854775809}]}', "body", "would be kept as another; send it as a string"),
     ({"a": [{"b": "x\0y"}]}, "body", r"'x\x00y' holds the character U+0000, which cannot be stored; take it out"),
     (b'{"a": "\\\\\\u0000"}', "body", "holds the character U+0000"),
-    ({"tier": "pro"}, "tier", "is no field of a profile; give yours another name"),
-    ({"": 1}, "''", "is no name; use 1 to 64 letters"),
-    ({"x" * 65: None}, f"'{'x' * 64}'", "is no name"),
+    ({"tier": "pro"}, "tier", "is reserved; use another name"),
+    ({"": 1}, "''", "is not a valid name; use 1 to 64 letters"),
+    ({"x" * 65: None}, f"'{'x' * 64}'", "is not a valid name"),
     ({"skill_data": ["bazi"]}, "skill_data", "must be an object that names each skill"),
 ]
 
@@ -148,7 +148,7 @@ async def test_S6_more_than_may_be_kept_of_a_user_is_refused_with_what_to_do(api
     api.change(profile_bytes=20)
     kept = await patch(api, {"a": "x" * 17})
     answer = await patch(api, {"b": 1})
-    assert_problem(answer, 422, "The profile would have 22 bytes; it may have 20. Keep less, or forget what is no")
+    assert_problem(answer, 422, "The profile would have 22 bytes; the limit is 20. Delete values first")
     assert (field_of(answer), await problem(api)) == ("profile", kept.json)
 
 

@@ -234,7 +234,7 @@ async def test_P5_a_thread_of_somebody_else_is_not_there_for_a_request_with_noth
 
 async def test_P6_how_many_may_wait_is_asked_last(place: Place):
     place.api.change(bounds=Bounds(user_runs=1))
-    many = "You have 1 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
+    many = "You have 1 active or queued runs, which is the limit. Wait for one to end, or cancel one."
     answer = await place.send("own", ())
     assert (answer.status, answer.json["detail"]) == (429, many)
     answer = await place.send("other", ())

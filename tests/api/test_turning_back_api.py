@@ -97,7 +97,7 @@ async def test_R12_while_a_run_is_at_work_nothing_is_turned_back_or_compacted(se
     await asyncio.to_thread(server.model.wait_requests, 2)
     for what in ("rollback", "undo", "compact"):
         reply = await post(server, thread, what, {"messageId": "m1"})
-        words = "Run 'slow' of this thread is at work. Wait for its end, or cancel it."
+        words = "Run 'slow' of this thread is active. Wait for its end, or cancel it."
         assert (reply.status, reply.json["detail"]) == (409, words)
     await server.send("POST", f"{RUNS}/slow/cancel")
     await server.send("GET", f"{RUNS}/slow/events")

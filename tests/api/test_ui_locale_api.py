@@ -15,7 +15,7 @@ from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Text, ToolMessage, UserMessage
 from recto.conversation.ui.compile_ui import ui_of
 from recto.store.ports import RunChange, RunEnding
-from recto.store.threads.cleaning import Retention
+from recto.store.threads.cleanup import Retention
 from tests.api.local_api import LocalApi, local_api
 from tests.store.suite.samples import NODE, admit, at, lease_of
 

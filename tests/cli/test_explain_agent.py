@@ -16,7 +16,7 @@ from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target
 from recto.page.wire.formats import SPEAKERS
 from recto.store.store import open_store
-from recto.store.users.profiles import ProfileChange
+from recto.store.users.users import ProfileChange
 from recto.tools.load_tools import load_folder_tools
 from recto.tools.registry import Registry
 from tests.end_to_end.skilled import write_guide

@@ -22,7 +22,7 @@ from recto.conversation.events import ends_run
 from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.store.store import open_store
-from recto.store.threads.cleaning import Retention
+from recto.store.threads.cleanup import Retention
 from tests.end_to_end.naive_log import (
     Conversation,
     body_of,

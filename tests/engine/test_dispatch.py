@@ -119,8 +119,8 @@ class Faulty:
     async def recover(self, who: Claimant, now: datetime) -> int:
         return await self._store.runs.recover(who, now)
 
-    async def list_cancelled(self, held: Sequence[str]) -> Sequence[str]:
-        return await self._store.runs.list_cancelled(held)
+    async def list_cancelled(self, ids: Sequence[str]) -> Sequence[str]:
+        return await self._store.runs.list_cancelled(ids)
 
     def _raise(self) -> None:
         if self.broken:

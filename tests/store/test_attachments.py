@@ -13,15 +13,14 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from recto.conversation.message_files import Attachment
-from recto.errors import FileRefused, NotFound, Refused
+from recto.errors import FileRefused, InvalidRequest, NotFound
 from recto.store.database.database import lock_files
 from recto.store.files import files
 from recto.store.files.files import AttachmentCursor
-from recto.store.runs.run_queue import admit
 from recto.store.schema import BLOBS, FILE_TOTALS
 from recto.store.statement import BATCH_SIZE
 from recto.store.store import Store, open_store
-from recto.store.threads.forks import ForkOptions, fork
+from recto.store.threads.threads import ForkOptions
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
 from tests.store.suite.samples import admission, at, has_run
 from tests.store.tables import complete, store_in, tables
@@ -219,7 +218,7 @@ async def test_P10_a_file_named_by_a_run_is_deleted_after_it_by_its_user_and_not
     admitted = with_files(admission("r1"), one)
     cleaning = who == "cleaner"
     deleting = store.files.delete_unused(at(9), 9) if cleaning else store.files.delete("ann", one.id)
-    found = await meeting.of(partial(admit, admission=admitted), deleting)
+    found = await meeting.of(lambda connection: complete(store_in(connection).runs.admit(admitted)), deleting)
     assert found == ((0, ()) if cleaning else (one.blob,))
     assert [ref.is_there for ref in await store.files.list_refs("thread-1")] == [cleaning]
 
@@ -230,7 +229,7 @@ async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(stor
     found = await meeting.of(
         partial(files.delete_if_unused, ids=[one.id]), store.runs.admit(with_files(admission("r1"), one))
     )
-    assert isinstance(found, Refused)
+    assert isinstance(found, InvalidRequest)
     assert not await has_run(store, "ann", "r1")
 
 
@@ -239,6 +238,9 @@ async def test_F4_a_thread_that_is_forked_is_deleted_after_it_and_its_files_stay
     one = await add(store)
     await store.runs.admit(with_files(admission("r1"), one))
     options = ForkOptions(thread="thread-1", id="fork", now=at(9))
-    await meeting.of(partial(fork, owner="ann", options=options), store.threads.delete("ann", "thread-1"))
+    await meeting.of(
+        lambda connection: complete(store_in(connection).threads.fork("ann", options)),
+        store.threads.delete("ann", "thread-1"),
+    )
     assert await store.files.delete_unused(at(9), 9) == (0, ())
     assert await is_there(store, one)

@@ -17,9 +17,9 @@ from recto.store.ports import RunChange, RunEnding
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS
 from recto.store.statement import get_driver
 from recto.store.store import Store
-from recto.store.threads import cleaning
-from recto.store.threads.cleaning import CleaningCounts, Retention
-from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, detach_threads
+from recto.store.threads import cleanup
+from recto.store.threads.cleanup import CleanupCounts, Retention
+from recto.store.threads.deletion import ROWS, RUNS_AT_ONCE, detach_threads
 from tests.store.suite.calls import body_of, call
 from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, said
 from tests.store.suite.threads import end, listed
@@ -130,8 +130,8 @@ async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
     await end(store, "r1", "done")
     await end(store, "r2", "done", "thread-2")
     await database.write(partial(detach_threads, ids=["thread-1"]))
-    assert await store.threads.clean(Retention(threads_before=at(0))) == CleaningCounts(threads=1)
-    assert await store.threads.clean(Retention()) == CleaningCounts()
+    assert await store.threads.clean(Retention(threads_before=at(0))) == CleanupCounts(threads=1)
+    assert await store.threads.clean(Retention()) == CleanupCounts()
     assert await listed(store) == ["thread-2"]
     assert (await admit(store, "r1", owner="bob")).owner == "bob"
 
@@ -142,21 +142,21 @@ async def test_a_thread_made_anew_while_its_old_one_is_deleted_twice_is_left_alo
     await store.threads.delete("ann", "thread-1")
     await end(store, "r2", "done")
     before = await database.read(counts)
-    await cleaning.delete_rest(database, "thread-1")
+    await cleanup.delete_rest(database, "thread-1")
     assert await database.read(counts) == before
 
 
 async def test_a_run_that_has_come_is_noticed_where_its_id_sorts_before_all_others(database: Database):
     store = Store(database)
     run = await end(store, "r1", "done")
-    await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run]))
-    unused = await database.read(partial(cleaning.unused_segments, thread="thread-1"))
+    await database.write(partial(cleanup.delete_calls, thread="thread-1", runs=[run]))
+    unused = await database.read(partial(cleanup.find_unused_segments, thread="thread-1"))
     # Of a machine whose clock is behind.
     await store.runs.admit(replace(admission("r2"), id="00000000-0000-7000-8000-000000000000"))
     (begun,) = await store.runs.claim(NODE, at(1), limit=1)
     used = RunChange(call_start=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
     await store.runs.record(lease_of(begun), used, at(2))
-    assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
+    assert await database.write(partial(cleanup.delete_segments, thread="thread-1", unused=unused)) == 0
     assert [one.body for one in await store.calls.list_full(begun.id)] == [body_of("ab")]
 
 
@@ -164,5 +164,5 @@ async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):
     store = Store(database)
     run = await end(store, "r1", "done")
     await admit(store, "r2")
-    assert await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run])) == 0
+    assert await database.write(partial(cleanup.delete_calls, thread="thread-1", runs=[run])) == 0
     assert len(await store.calls.list_full(run)) == 1

@@ -6,11 +6,10 @@ from recto.store.files import files
 from recto.store.files.datasets import StoredDataset
 from recto.store.files.files import AttachmentCursor
 from recto.store.schema import THREADS
-from recto.store.threads import cleaning
-from recto.store.threads.cleaning import CleaningCursor
-from recto.store.threads.history import HistoryQuery, history_day
-from recto.store.users import profiles
-from recto.store.users.profiles import ProfileChange
+from recto.store.threads import cleanup
+from recto.store.threads.cleanup import CleanupCursor
+from recto.store.threads.history import HistoryQuery
+from recto.store.users.users import ProfileChange
 from tests.store.suite.attachments import SIZE, attachment
 from tests.store.suite.samples import START, at
 from tests.store.tables import complete, plan_of, statements_of, store_in, tables
@@ -58,7 +57,9 @@ def test_F10_a_user_of_a_dataset_is_found_among_many_by_an_index():
 def test_P13_neither_a_day_nor_the_markers_that_hide_it_are_looked_up_in_the_whole_log():
     with tables() as connection:
         connection.execute(THREADS.insert(), {"id": "t", "owner": "ann", "last_seq": 0, "created": 0, "updated": 0})
-        plan = plan_of(connection, lambda: history_day(connection, "ann", HistoryQuery(thread="t"), {}))
+        plan = plan_of(
+            connection, lambda: complete(store_in(connection).messages.read_day("ann", HistoryQuery(thread="t")))
+        )
     steps = [step for step in plan if " log " in step]
     assert any("ix_log_turned_back" in step for step in steps)
     assert any("ix_log_thread_time_seq" in step for step in steps)
@@ -67,7 +68,7 @@ def test_P13_neither_a_day_nor_the_markers_that_hide_it_are_looked_up_in_the_who
 
 def test_P7_ended_runs_are_found_by_an_index_and_never_sorted():
     with tables() as connection:
-        find = partial(cleaning.runs_with_events, connection, before=at(9), limit=9, after=CleaningCursor())
+        find = partial(cleanup.find_runs_with_events, connection, before=at(9), limit=9, after=CleanupCursor())
         plan = plan_of(connection, find)
     assert "ix_runs_ended" in str(plan)
     assert "B-TREE" not in str(plan)
@@ -77,8 +78,9 @@ def test_S6_declared_fields_are_one_question_and_data_of_a_skill_another():
     changes = ProfileChange(fields={"birth_info": {"date": "x"}, "b": 2, "c": 3}, skill_data={"bazi": [1], "tarot": 2})
     names, found = ["b", "birth_info", "no"], list[object]()
     with tables() as connection:
-        profiles.change(connection, "ann", changes, START, 999)
-        (question,) = statements_of(connection, lambda: found.append(profiles.fields_of(connection, "ann", names)))
+        users = store_in(connection).users
+        complete(users.change_profile("ann", changes, START, 999))
+        (question,) = statements_of(connection, lambda: found.append(complete(users.read_fields("ann", names))))
         assert "profile_fields" in question
-        assert len(statements_of(connection, lambda: found.append(profiles.data_of(connection, "ann", "bazi")))) == 1
+        assert len(statements_of(connection, lambda: found.append(complete(users.read_skill_data("ann", "bazi"))))) == 1
     assert found == [{"b": 2, "birth_info": {"date": "x"}}, [1]]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.store.users.profiles import merge
+from recto.store.users.users import merge
 
 NAMES = st.sampled_from(["a", "b", "c", "出"])
 VALUES: st.SearchStrategy[Json] = st.recursive(

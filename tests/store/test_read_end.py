@@ -22,7 +22,7 @@ from recto.page.wire.base import Target
 from recto.store.log.entry_codec import MESSAGE_KINDS, encode_entry, entry_kind
 from recto.store.log.entry_rows import read_entries
 from recto.store.log.logs import EndQuery, MissingCounts, read_end
-from recto.store.runs.record import ADD_ENTRY
+from recto.store.runs.run_progress import ADD_ENTRY
 from recto.store.schema import FILE_REFS, THREADS, to_micros
 from tests.page.entry_strategies import askers, entry_logs, others, spoken, texts, users
 from tests.page.talk import asks, result, says, user

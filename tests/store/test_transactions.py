@@ -27,7 +27,7 @@ SEVERAL = {
     # Its write and its read have no relation.
     "Store.probe",
     # Repeats until nothing is missing; the result comes from one transaction.
-    "Messages._with_sent",
+    "Messages._read_parsed",
     # Searches without a write lock; the deletion checks again what it deletes.
     "Files.delete_unused",
 }

@@ -16,7 +16,7 @@ from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease, RecordResult, RunChange
 from recto.store.runs.runs import Runs
 from recto.store.store import Store
-from recto.store.threads.cleaning import Retention
+from recto.store.threads.cleanup import Retention
 from recto.tools.load_tools import make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.loop import work

@@ -21,7 +21,7 @@ from recto.errors import SettingsError, WireError
 
 if TYPE_CHECKING:
     from recto.store.store import Store
-    from recto.store.users.export import DeletedUser
+    from recto.store.users.user_data import DeletedUser
 
 
 SQLITE, DATABASE = "sqlite:///", "recto.db"

@@ -200,7 +200,7 @@ class RelayedCall:
 class StoredRequest:
     """A relayed request. `name` identifies its conversation.
 
-    `asked` is the time of its last repetition. `is_newest` unless its thread has a newer request with another name.
+    `last_sent` is the time of its last repetition. `is_newest` unless its thread has a newer request with another name.
     """
 
     name: str
@@ -314,7 +314,7 @@ class RunQueue(Protocol):
         """Release the claims of an earlier boot of this node. Return their number."""
         ...
 
-    async def list_cancelled(self, held: Sequence[str]) -> Sequence[str]:
+    async def list_cancelled(self, ids: Sequence[str]) -> Sequence[str]:
         """Return those of these runs that are to end."""
         ...
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, select, text
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, func, select, text
 
 from recto.config.run_settings import PostgresSettings, SqliteSettings
-from recto.store.database.database import Database
-from recto.store.database.notes import Notes
+from recto.store.database.database import Database, Repository, read_transaction, write_transaction
 from recto.store.database.opening import check_url, open_database
 from recto.store.files.datasets import Datasets
 from recto.store.files.files import Files
 from recto.store.log.logs import Logs
+from recto.store.runs.calls import Calls
 from recto.store.runs.events import Events
 from recto.store.runs.relays import Relays
 from recto.store.runs.runs import Runs
-from recto.store.runs.stored_calls import Calls
-from recto.store.schema import RUNS
+from recto.store.schema import NOTES, RUNS
+from recto.store.statement import Statement, insert_missing, upsert
 from recto.store.threads.messages import Messages
 from recto.store.threads.threads import Threads
 from recto.store.users.users import Users
+
+FIND_NOTE = Statement(select(NOTES.c.value).where(NOTES.c.name == bindparam("this")))
+ADD_NOTE = insert_missing(NOTES, ("name", "value"))
+SET_NOTE = upsert(NOTES, ("name",), ("value",), ("name", "value"))
 
 
 async def open_store(
@@ -61,8 +67,10 @@ class Store:
 
     async def probe(self) -> None:
         """Write and read like other work. Raise the error that prevents it."""
-        await self._database.write(_touch)
-        await self._database.read(_count_runs)
+        touch = text("UPDATE alembic_version SET version_num = version_num")
+        count = select(func.count()).where(RUNS.c.status == "queued")
+        await self._database.write(lambda connection: connection.execute(touch).rowcount)
+        await self._database.read(lambda connection: connection.execute(count).scalar_one())
 
     def forget(self) -> None:
         """Drop compiled statements: they hold the values of their first use."""
@@ -74,9 +82,22 @@ class Store:
         await self._database.close()
 
 
-def _count_runs(connection: Connection) -> int:
-    return connection.execute(select(func.count()).where(RUNS.c.status == "queued")).scalar_one()
+class Notes(Repository):
+    """Short values by name that all servers of a database share."""
 
+    @read_transaction
+    def find(self, connection: Connection, name: str) -> str | None:
+        """Return the value of a note, or None."""
+        rows = FIND_NOTE.rows(connection, {"this": name})
+        return cast("str", rows[0][0]) if rows else None
 
-def _touch(connection: Connection) -> None:
-    connection.execute(text("UPDATE alembic_version SET version_num = version_num"))
+    @write_transaction
+    def add(self, connection: Connection, name: str, value: str) -> str:
+        """Store a note if there is none, and return the stored value. Concurrent callers all get the same value."""
+        ADD_NOTE.run_many(connection, [{"name": name, "value": value}])
+        return cast("str", FIND_NOTE.rows(connection, {"this": name})[0][0])
+
+    @write_transaction
+    def set(self, connection: Connection, name: str, value: str) -> None:
+        """Set the value of a note."""
+        SET_NOTE.run_many(connection, [{"name": name, "value": value}])

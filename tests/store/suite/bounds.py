@@ -72,11 +72,11 @@ class BoundsSuite:
         lease = await begin(store, "r1")
         await admit(store, "r2")
         for bounds, where, problem in (
-            (Bounds(user_runs=2), "thread-2", "You have 2 runs at work or waiting"),
-            (Bounds(thread_queue=1), "thread-1", "1 runs wait for this thread"),
-            (Bounds(queue=1), "thread-1", "1 runs wait for this server"),
+            (Bounds(user_runs=2), "thread-2", "You have 2 active or queued runs"),
+            (Bounds(thread_queue=1), "thread-1", "1 runs are queued for this thread"),
+            (Bounds(queue=1), "thread-1", "1 runs are queued for this server"),
             # Where nobody has a hand free, a run waits too, though its thread is free.
-            (Bounds(queue=1), "thread-2", "1 runs wait for this server"),
+            (Bounds(queue=1), "thread-2", "1 runs are queued for this server"),
         ):
             text = f"{problem}, which is the limit. Wait for one to end, or cancel one."
             assert await refused(store, "r3", bounds, thread=where) == text

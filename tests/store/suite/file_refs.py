@@ -7,10 +7,10 @@ import pytest
 from recto.config.run_settings import Bounds
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.message_files import FileRef
-from recto.errors import Conflict, LimitReached, NotFound, Refused
+from recto.errors import Conflict, InvalidRequest, LimitReached, NotFound
 from recto.store.ports import Admission, RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.forks import ForkOptions
+from recto.store.threads.threads import ForkOptions
 from tests.store.suite.attachments import add, with_files
 from tests.store.suite.samples import admission, at, begin, has_run, said
 
@@ -41,7 +41,7 @@ class FileRefSuite:
         mine = await add(store)
         other = await add(store, owner) if owner else replace(mine, id="unknown")
         asked = with_files(admission("r1"), mine, other)
-        with pytest.raises(Refused, match=NOT_SIGNED) as refused:
+        with pytest.raises(InvalidRequest, match=NOT_SIGNED) as refused:
             await store.runs.admit(asked)
         assert refused.value.where == "messages"
         assert (await has_run(store, "ann", "r1"), tuple(await store.files.list_refs("thread-1"))) == (False, ())

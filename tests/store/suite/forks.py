@@ -9,7 +9,7 @@ from recto.conversation.log import fork as fork_of
 from recto.errors import Conflict, NotFound
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.forks import ForkOptions
+from recto.store.threads.threads import ForkOptions
 from tests.store.suite.samples import at, begin, said
 from tests.store.suite.stored_entries import every_kind_of_entry
 

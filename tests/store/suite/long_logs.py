@@ -8,7 +8,7 @@ from recto.conversation.messages import UnreadMessages
 from recto.store.log.logs import EndQuery, LogEnd, MissingCounts
 from recto.store.ports import EntryCounts, Lease, RunChange
 from recto.store.store import Store
-from recto.store.threads.forks import ForkOptions
+from recto.store.threads.threads import ForkOptions
 from tests.page.talk import asks, result, says, user
 from tests.store.suite.samples import at, begin
 

@@ -12,7 +12,7 @@ from recto.conversation.messages import AssistantMessage, ReasoningMessage, Text
 from recto.errors import Conflict, NotFound
 from recto.store.ports import CallEnd, CallStart, RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.cleaning import Retention
+from recto.store.threads.cleanup import Retention
 from recto.store.threads.history import HistoryDay, HistoryQuery
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.samples import PLENTY, admission, admit, at, begin, said

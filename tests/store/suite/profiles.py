@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from recto.conversation.json import Json
-from recto.errors import LeaseLost, Refused, WireError
+from recto.errors import InvalidRequest, LeaseLost, WireError
 from recto.store.store import Store
-from recto.store.users.profiles import MOST_FIELDS, ProfileChange, StoredProfile
+from recto.store.users.users import MAX_FIELDS, ProfileChange, StoredProfile
 from tests.store.suite.samples import NODE, START, admission, admit, at, begin, lease_of
 
 LIMIT, TOGETHER = 262_144, 12
@@ -92,11 +92,11 @@ class ProfileSuite:
 
     async def test_S6_what_is_no_name_of_a_field_or_a_skill_is_refused(self, store: Store):
         for name in (*NO_NAMES, "tier", "scenario", "skill_data"):
-            with pytest.raises(WireError, match=r"is no (name; use|field of a profile)"):
+            with pytest.raises(WireError, match=r"is (not a valid name; use|reserved)"):
                 await patch(store, {"good": 1, name: 1})
         for name in NO_NAMES:
             for change in (ProfileChange(skill_data={name: 1}), keeping(name, 1)):
-                with pytest.raises(WireError, match="is no name"):
+                with pytest.raises(WireError, match="is not a valid name"):
                     await store.users.change_profile("ann", change, START, LIMIT)
         assert await store.users.read_profile("ann") == StoredProfile()
 
@@ -105,9 +105,9 @@ class ProfileSuite:
         most = len("a") + len('"四"'.encode()) + len("b") + len('"x"')
         kept = await store.users.change_profile("ann", change, START, most)
         for more in (ProfileChange(fields={"a": "四 "}), ProfileChange(skill_data={"c": 1})):
-            with pytest.raises(Refused, match=f"it may have {most}. Keep less"):
+            with pytest.raises(InvalidRequest, match=f"the limit is {most}. Delete values"):
                 await store.users.change_profile("ann", more, at(1), most)
-        with pytest.raises(Refused, match="The profile would have 11 bytes; it may have 10"):
+        with pytest.raises(InvalidRequest, match="The profile would have 11 bytes; the limit is 10"):
             await store.users.change_profile("ann", keeping("b", "xy"), at(1), most)
         assert await store.users.read_profile("ann") == kept
         # One that is over its limit may become smaller.
@@ -115,13 +115,13 @@ class ProfileSuite:
         assert (less.fields, less.skill_data) == ({"a": "四"}, {})
 
     async def test_S6_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
-        many: Mapping[str, Json] = {f"f{number}": number for number in range(MOST_FIELDS)}
-        assert len((await patch(store, many)).fields) == MOST_FIELDS
-        with pytest.raises(Refused, match="The profile would have 65 fields; it may have 64"):
+        many: Mapping[str, Json] = {f"f{number}": number for number in range(MAX_FIELDS)}
+        assert len((await patch(store, many)).fields) == MAX_FIELDS
+        with pytest.raises(InvalidRequest, match="The profile would have 65 fields; the limit is 64"):
             await patch(store, {"one-more": 1})
         assert "one-more" in (await patch(store, {"f0": None, "one-more": 1})).fields
         await patch_data(store, many)
-        with pytest.raises(Refused, match="65 skills with data"):
+        with pytest.raises(InvalidRequest, match="65 skills with data"):
             await store.users.change_profile("ann", keeping("one-more", 1), START, LIMIT)
 
     async def test_S6_changes_of_one_user_at_once_all_stay(self, store: Store):

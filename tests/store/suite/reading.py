@@ -11,7 +11,7 @@ from recto.errors import NotFound, WireError
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.history import HistoryQuery
-from recto.store.threads.message_pages import MessagesQuery
+from recto.store.threads.messages import MessagesQuery
 from tests.store.suite.samples import NODE, admission, admit, at, begin, events, lease_of, said
 from tests.store.suite.stored_entries import every_kind_of_entry
 
@@ -100,7 +100,7 @@ class ReadingSuite:
         lease = await begin(store, "r1")
         await store.runs.record(lease, RunChange(entries=[said("m1"), RolledBack(id="b", time=at(1), to="m1")]), at(1))
         asked = MessagesQuery(thread="thread-1", since="m1", limit=5, most_bytes=2**20)
-        with pytest.raises(WireError, match="no message 'm1' in view"):
+        with pytest.raises(WireError, match="no visible message 'm1'"):
             await store.messages.read_page("ann", asked)
         with pytest.raises(NotFound):
             await store.messages.read_page("bob", asked)

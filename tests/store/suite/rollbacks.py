@@ -10,8 +10,7 @@ from recto.conversation.messages import AssistantMessage, Text
 from recto.errors import Conflict, NotFound
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.forks import ForkOptions
-from recto.store.threads.rollbacks import MOST_IDS, RollbackOptions
+from recto.store.threads.threads import MOST_IDS, ForkOptions, RollbackOptions
 from tests.store.suite.samples import NODE, admission, at, begin, said
 
 ANSWER = AssistantMessage(id="a1", parts=(Text(text="Well."),))
@@ -100,7 +99,7 @@ class TurningBackSuite:
         await store.runs.admit(admission("busy"))
         if is_at_work:
             await store.runs.claim(NODE, at(2), 1)
-        does = "is at work" if is_at_work else "waits for its turn"
+        does = "is active" if is_at_work else "is queued"
         words = f"Run 'busy' of this thread {does}. Wait for its end, or cancel it."
         with pytest.raises(Conflict) as caught:
             await store.threads.roll_back("ann", turning("b1"), to="m1")

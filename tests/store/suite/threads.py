@@ -11,9 +11,9 @@ from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMe
 from recto.errors import LeaseLost, NotFound, WireError
 from recto.store.ports import AdmissionThread, Cancel, RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
-from recto.store.threads.thread_rows import StoppedRun, StoredThread, ThreadsQuery
+from recto.store.threads.thread_rows import StoppedRun, StoredThread
+from recto.store.threads.threads import ForkOptions, ThreadsQuery
 from tests.store.suite.calls import call
 from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, events, said
 

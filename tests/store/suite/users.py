@@ -12,11 +12,10 @@ from recto.config.run_settings import Bounds
 from recto.errors import LimitReached, NotFound
 from recto.page.savings import Saving
 from recto.store.ports import CallEnd, Cancel, Lease, RunChange, RunEnding
-from recto.store.runs.daily_savings import DailySaving
-from recto.store.runs.spending import DailySpending
+from recto.store.runs.spending import DailySaving, DailySpending
 from recto.store.store import Store
-from recto.store.threads.cleaning import CleaningCounts, Retention
-from recto.store.users.export import DeletedUser
+from recto.store.threads.cleanup import CleanupCounts, Retention
+from recto.store.users.user_data import DeletedUser
 from tests.store.suite.attachments import add, with_files
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.datasets import dataset
@@ -220,8 +219,8 @@ class UserSuite:
         old = await end(store, "r1", "done")
         running = await begin(store, "r2", "thread-2")
         await store.runs.record(running, RunChange(events=(b"x",)), at(1))
-        assert await store.threads.clean(Retention(events_before=at(1))) == CleaningCounts()
-        assert await store.threads.clean(Retention(events_before=at(2))) == CleaningCounts(events=1)
+        assert await store.threads.clean(Retention(events_before=at(1))) == CleanupCounts()
+        assert await store.threads.clean(Retention(events_before=at(2))) == CleanupCounts(events=1)
         assert (await store.events.has_any(old), await store.events.has_any(running.run)) == (
             False,
             True,
@@ -229,7 +228,7 @@ class UserSuite:
         assert await events_of(store, running.run) == [(1, b"x")]
         run = await store.runs.find("ann", "r1")
         assert (run.last_event, len(await store.log.read_after("thread-1"))) == (1, 1)
-        assert await store.threads.clean(Retention(events_before=LATER)) == CleaningCounts()
+        assert await store.threads.clean(Retention(events_before=LATER)) == CleanupCounts()
 
     async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store):
         first = await begin(store, "r1")
@@ -237,14 +236,14 @@ class UserSuite:
         second = await begin(store, "r2")
         await store.runs.record(second, RunChange(call_start=call(1, "bcd")), at(2))
         await store.runs.record(second, RunChange(call_start=call(2, "bcde", shared=3)), at(2))
-        assert await store.threads.clean(Retention(calls_before=at(2))) == CleaningCounts()
+        assert await store.threads.clean(Retention(calls_before=at(2))) == CleanupCounts()
         await store.runs.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
-        assert await store.threads.clean(Retention(calls_before=at(2))) == CleaningCounts(calls=1, segments=1)
+        assert await store.threads.clean(Retention(calls_before=at(2))) == CleanupCounts(calls=1, segments=1)
         assert [one.body for one in await store.calls.list_full(second.run)] == [
             body_of("bcd"),
             body_of("bcde"),
         ]
-        assert await store.threads.clean(Retention(calls_before=at(4))) == CleaningCounts(calls=2, segments=4)
+        assert await store.threads.clean(Retention(calls_before=at(4))) == CleanupCounts(calls=2, segments=4)
         assert (await store.runs.find("ann", "r2")).calls == 2
 
     async def test_threads_nobody_touched_go_unless_a_run_waits_in_them(self, store: Store):
@@ -253,7 +252,7 @@ class UserSuite:
         await admit(store, "r3", "waited-for")
         lease = await begin_another(store, "new")
         await store.runs.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
-        assert await store.threads.clean(Retention(threads_before=at(9))) == CleaningCounts(threads=1)
+        assert await store.threads.clean(Retention(threads_before=at(9))) == CleanupCounts(threads=1)
         assert sorted(await listed(store)) == ["new", "waited-for"]
         with pytest.raises(NotFound):
             await store.runs.find("ann", "r1")
@@ -264,8 +263,8 @@ class UserSuite:
         retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
         found = [await store.threads.clean(retention) for _ in range(4)]
         assert [(one.events, one.calls) for one in found] == [(2, 2), (2, 2), (1, 1), (0, 0)]
-        assert await store.threads.clean(Retention()) == CleaningCounts()
-        assert await store.threads.clean(replace(retention, threads_before=LATER)) == CleaningCounts(threads=2)
+        assert await store.threads.clean(Retention()) == CleanupCounts()
+        assert await store.threads.clean(replace(retention, threads_before=LATER)) == CleanupCounts(threads=2)
 
     async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store):
         for name in ("r1", "r2"):

@@ -19,7 +19,7 @@ from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import dump, load_object
 from recto.conversation.message_files import Attachment, FileRef
 from recto.conversation.messages import FileKind
-from recto.errors import FileRefused, NotFound, Refused
+from recto.errors import FileRefused, InvalidRequest, NotFound
 from recto.store.cursor import decode_cursor, encode_cursor
 from recto.store.database.database import (
     Database,
@@ -246,11 +246,11 @@ def _check_quota(connection: Connection, attachment: Attachment, limit: Total) -
 
 
 def lock_attachments(connection: Connection, admission: Admission) -> None:
-    """Lock the attachments of a run. Raise Refused if one does not exist or belongs to another user."""
+    """Lock the attachments of a run. Raise InvalidRequest if one does not exist or belongs to another user."""
     # Sorted, so that two transactions that lock several attachments cannot deadlock.
     for id in sorted({ref.attachment for ref in admission.files}):
         if not LOCK_ATTACHMENT.rows(connection, {"this": id, "owner_is": admission.owner}):
-            raise Refused(NOT_SIGNED, where="messages")
+            raise InvalidRequest(NOT_SIGNED, where="messages")
 
 
 def add_refs(connection: Connection, admission: Admission) -> None:

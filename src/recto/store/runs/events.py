@@ -14,8 +14,8 @@ from recto.conversation.log import Entry
 from recto.store.database.database import Database, Repository, read_transaction
 from recto.store.log.entry_rows import read_entries, read_log_of_run
 from recto.store.ports import Lease, RecordResult, StoredEvent, StoredRun
-from recto.store.runs.record import RunEvents, add_events
-from recto.store.runs.run_queue import find_run
+from recto.store.runs.run_progress import RunEvents, add_events
+from recto.store.runs.run_rows import find_run
 from recto.store.schema import EVENTS, RUNS
 from recto.store.statement import Statement
 

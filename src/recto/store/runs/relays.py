@@ -1,39 +1,142 @@
-"""Requests relayed for other agents (X3)."""
+"""Relayed requests of other agents (X3). Each is a run of one call that no worker claims.
+
+The run is stored as ended with the outcome `unanswered`, so that nothing continues it if the server is lost while the
+reply streams. The run's name identifies the conversation and is found by its index.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
+from typing import cast
 
-from recto.store.database.database import Database
-from recto.store.ports import (
-    CallEnd,
-    RelayedCall,
-    RelayedPath,
-    RunEnding,
+from sqlalchemy import Connection, bindparam, null, select, update
+
+from recto.conversation.log import FoldStep
+from recto.store.database.database import Repository, key_lookup, lock_thread, lock_user, read_transaction
+from recto.store.log.entry_codec import decode_entry
+from recto.store.ports import CallEnd, RelayedCall, RelayedPath, RunChange, RunEnding, StoredRequest
+from recto.store.runs.admission import ADD_RUN, check_tokens, enter_thread, make_row
+from recto.store.runs.run_progress import GROW_WITH_TITLE, append_entries, begin_call, clean_text, end_call
+from recto.store.schema import CALLS, LOG, RUNS, from_micros, to_micros
+from recto.store.statement import Statement, StatementValues, batches, param
+
+UNANSWERED = "unanswered"
+NEWEST = Statement(
+    select(RUNS.c.name, RUNS.c.created)
+    .where(RUNS.c.thread == bindparam("of"), RUNS.c.owner == bindparam("owner_is"))
+    .order_by(RUNS.c.number.desc())
+    .limit(1)
 )
-from recto.store.runs import relayed
+STEPS = Statement(
+    select(LOG.c.seq, LOG.c.id, LOG.c.time, LOG.c.body, LOG.c.run)
+    .where(LOG.c.thread == bindparam("of"), LOG.c.kind == "fold_step")
+    .order_by(LOG.c.seq)
+)
+SET_ENDING = Statement(
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("this"))
+    .values(
+        outcome=param("how", RUNS.c.outcome),
+        error=param("new_error", RUNS.c.error),
+        usage=param("new_usage", RUNS.c.usage),
+        ended=param("now", RUNS.c.ended),
+        node=null(),
+    )
+)
+START = Statement(
+    update(RUNS).where(RUNS.c.id == bindparam("this")).values(started=param("now", RUNS.c.started), outcome=UNANSWERED)
+)
 
 
-class Relays:
-    """Requests relayed for other agents (X3)."""
+class Relays(Repository):
+    """The relayed requests of other agents (X3)."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    @read_transaction
+    def find_path(self, connection: Connection, owner: str, names: Sequence[str]) -> RelayedPath:
+        """Return the requests of an owner with these names, in order, and their fold steps."""
+        matches: dict[str, tuple[str, str, str, datetime]] = {}
+        for batch in batches(names):
+            query = select(RUNS.c.name, RUNS.c.id, RUNS.c.thread, CALLS.c.model, RUNS.c.created)
+            query = query.join(CALLS, CALLS.c.run == RUNS.c.id).where(RUNS.c.owner == owner, RUNS.c.name.in_(batch))
+            rows = connection.execute(query)
+            matches |= {row.name: (row.id, row.thread, row.model, from_micros(row.created)) for row in rows}
+        path = [(name, *matches[name]) for name in names if name in matches]
+        newest = _find_newest(connection, owner, path[-1][2]) if path else None
+        requests = [
+            StoredRequest(
+                name=name,
+                run=run,
+                thread=thread,
+                model=model,
+                created=created,
+                last_sent=newest[1] if newest and newest[0].startswith(name) else created,
+                is_newest=newest is not None and newest[0].startswith(name),
+            )
+            for name, run, thread, model, created in path
+        ]
+        return RelayedPath(requests=tuple(requests), steps=_list_steps(connection, requests))
 
-    async def find_path(self, owner: str, names: Sequence[str]) -> RelayedPath:
-        """What a conversation of an owner grew by, of what it goes by up to each message."""
-        return await self._database.read(partial(relayed.path_of, owner=owner, names=names))
-
-    async def find_newest(self, owner: str, thread: str) -> str | None:
-        """What the newest request of a thread goes by; None where there is none."""
-        newest = await self._database.read(partial(relayed.newest_of, owner=owner, thread=thread), few=True)
-        return newest.name if newest else None
+    @key_lookup
+    def find_newest(self, connection: Connection, owner: str, thread: str) -> str | None:
+        """Return the name of the newest request in a thread of an owner, or None."""
+        newest = _find_newest(connection, owner, thread)
+        return newest[0] if newest else None
 
     async def begin(self, call: RelayedCall) -> None:
-        """Store a request of another agent before it is sent on. A user with no tokens left today: LimitReached."""
-        await self._database.write(partial(relayed.begin, relayed=call), size=relayed.size_of(call))
+        """Store a request and its fold step before it is sent on. Raise LimitReached if the user's tokens are spent."""
+        size = len(call.call.manifest) + sum([len(segment.data) for segment in call.call.segments])
+        await self.database.write(partial(_begin, relayed=call), size=size)
 
     async def end(self, run: str, call: CallEnd, ending: RunEnding) -> None:
-        """Write down how such a request went."""
-        await self._database.write(partial(relayed.end, run=run, call=call, ending=ending), size=len(call.usage or b""))
+        """Store the result of a request."""
+        await self.database.write(partial(_end, run=run, call=call, ending=ending), size=len(call.usage or b""))
+
+
+def _find_newest(connection: Connection, owner: str, thread: str) -> tuple[str, datetime] | None:
+    """Return name and time of the newest request in a thread of an owner."""
+    rows = cast("Sequence[tuple[str, int]]", NEWEST.rows(connection, {"of": thread, "owner_is": owner}))
+    return (rows[0][0], from_micros(rows[0][1])) if rows else None
+
+
+def _list_steps(connection: Connection, requests: Sequence[StoredRequest]) -> tuple[FoldStep, ...]:
+    """Return the fold steps of these requests' runs. Another branch of the conversation has its own steps."""
+    runs, threads = {request.run for request in requests}, dict.fromkeys(request.thread for request in requests)
+    rows = [row for thread in threads for row in STEPS.rows(connection, {"of": thread}) if row[4] in runs]
+    steps = [
+        decode_entry("fold_step", bytes(body), id=id, seq=seq, time=from_micros(time))
+        for seq, id, time, body, _ in cast("Sequence[tuple[int, str, int, bytes, str]]", rows)
+    ]
+    return tuple([step for step in steps if isinstance(step, FoldStep)])
+
+
+def _begin(connection: Connection, relayed: RelayedCall) -> None:
+    admission, now = relayed.admission, relayed.call.started
+    lock_user(connection, admission.owner)
+    lock_thread(connection, admission.thread)
+    check_tokens(connection, admission)
+    agent, _ = enter_thread(connection, admission)
+    values = make_row(admission, agent) | {"status": "ended", "node": relayed.node, "calls": relayed.call.number}
+    values["owner_is"] = admission.owner
+    if not ADD_RUN.rows(connection, values):
+        # The same request was sent before and keeps the name by which the conversation is found.
+        ADD_RUN.rows(connection, {**values, "name": f"{admission.name}-{admission.id}"})
+    START.count(connection, {"this": admission.id, "now": to_micros(now)})
+    growth = {"this": admission.thread, "more": 0, "now": to_micros(now), "first_words": relayed.title}
+    GROW_WITH_TITLE.rows(connection, growth)
+    if relayed.step:
+        append_entries(connection, admission.thread, RunChange(entries=(relayed.step,)), now, run=admission.id)
+    begin_call(connection, admission.id, admission.thread, relayed.call)
+
+
+def _end(connection: Connection, run: str, call: CallEnd, ending: RunEnding) -> None:
+    end_call(connection, run, call)
+    values: StatementValues = {
+        "this": run,
+        "how": ending.outcome,
+        "new_error": clean_text(ending.error),
+        "new_usage": call.usage,
+        "now": to_micros(call.ended),
+    }
+    SET_ENDING.count(connection, values)

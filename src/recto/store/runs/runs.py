@@ -1,12 +1,21 @@
-"""Runs: queue, leases and progress."""
+"""Runs: admission, claims, leases, progress and lists."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from heapq import heapify, heappop, heappush
+from typing import cast
 
-from recto.store.database.database import Database
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, literal, null, or_, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from recto.skills.known import FREE_TIER
+from recto.store.cursor import decode_cursor, encode_cursor
+from recto.store.database.database import Repository, priority_write, read_transaction, write_transaction
 from recto.store.ports import (
     Admission,
     AdmissionResult,
@@ -17,79 +26,255 @@ from recto.store.ports import (
     RunChange,
     StoredRun,
 )
-from recto.store.runs import record, run_queue
-from recto.store.threads import thread_rows
-from recto.store.threads.thread_rows import RunList
+from recto.store.runs.admission import (
+    CANCEL,
+    UPDATE_TO_CANCEL,
+    admit,
+    find_by_name,
+    find_thread,
+    make_row,
+    repeat_admission,
+)
+from recto.store.runs.relays import UNANSWERED
+from recto.store.runs.run_progress import measure_change, record
+from recto.store.runs.run_rows import ADD_EVENT, COLUMNS, NAMES, UPDATE_HELD, find_run, lease_values, parse_run
+from recto.store.schema import IS_OPEN, PROFILES, RUNS, to_micros
+from recto.store.statement import Statement, StatementValues, param, savepoint
+from recto.store.threads.thread_rows import check_owner
+
+LOST_REPLY = "The server was lost before the reply was whole."
+_other = RUNS.alias()
+# Its thread is idle and has no older queued run.
+_before = and_(_other.c.status == "queued", _other.c.number < RUNS.c.number)
+_is_blocked = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
+_candidates = (
+    select(RUNS.c.id, RUNS.c.number).order_by(RUNS.c.number).limit(bindparam("most")).with_for_update(skip_locked=True)
+)
+LOST = Statement(_candidates.where(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now")))
+NEXT = Statement(
+    _candidates.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "queued", ~_is_blocked)
+)
+QUEUED_OWNERS = Statement(
+    select(RUNS.c.owner, func.min(RUNS.c.number)).where(RUNS.c.status == "queued").group_by(RUNS.c.owner)
+)
+ACTIVE_OWNERS = Statement(select(RUNS.c.owner).where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node")))
+CLAIM = Statement(
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("this"), RUNS.c.status != "ended")
+    .values(
+        status="running",
+        fence=RUNS.c.fence + 1,
+        # Releasing a run clears the name; a run that still has one was lost.
+        losses=RUNS.c.losses + case((RUNS.c.boot.is_not(None), 1), else_=0),
+        node=param("my_node", RUNS.c.node),
+        boot=param("my_boot", RUNS.c.boot),
+        lease_until=param("until", RUNS.c.lease_until),
+        started=func.coalesce(RUNS.c.started, param("now", RUNS.c.started)),
+    )
+    .returning(*COLUMNS)
+)
+RENEW = Statement(UPDATE_HELD.values(lease_until=param("until", RUNS.c.lease_until)))
+RELEASE = Statement(UPDATE_HELD.values(lease_until=param("until", RUNS.c.lease_until), node=null(), boot=null()))
+RECOVER = Statement(
+    update(RUNS)
+    .where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"), RUNS.c.boot != bindparam("my_boot"))
+    .values(lease_until=param("now", RUNS.c.lease_until), node=null())
+)
+# Relayed requests (X3) of a lost server will get no reply.
+END_RELAYED = Statement(
+    update(RUNS)
+    .where(RUNS.c.status == "ended", RUNS.c.node == bindparam("my_node"), RUNS.c.outcome == UNANSWERED)
+    .values(outcome="lost", error=LOST_REPLY, ended=param("now", RUNS.c.ended), node=null())
+)
+CANCEL_QUEUED = Statement(
+    UPDATE_TO_CANCEL.where(RUNS.c.status == "queued", RUNS.c.fence == 0).values(
+        status="ended",
+        outcome="cancelled",
+        cancel=param("reason", RUNS.c.cancel),
+        ended=param("now", RUNS.c.ended),
+        last_event=param("events", RUNS.c.last_event),
+    )
+)
+OPEN_RUNS = Statement(
+    select(*COLUMNS)
+    .where(RUNS.c.thread == bindparam("this"), RUNS.c.owner == bindparam("owner_is"), text(IS_OPEN))
+    .order_by(RUNS.c.number)
+)
+# Inputs may be long, and lists do not show them.
+LIST_COLUMNS = [literal(b"").label("input") if column is RUNS.c.input else column for column in COLUMNS]
 
 
-class Runs:
-    """Runs: queue, leases and progress."""
+@dataclass(frozen=True, kw_only=True)
+class RunList:
+    """Runs of a thread, newest first, without their input, and the cursor of the next page."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    runs: tuple[StoredRun, ...]
+    next: str | None
+
+
+class Runs(Repository):
+    """The runs of threads: their queue, leases and progress."""
 
     async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
         """Store a run with its input, and claim it for `who` if its thread is free.
 
-        The same request again finds the same run; another under its name: Conflict.
+        The same request again returns the same run (P4); raise Conflict for another request under its name.
         """
-        work = partial(run_queue.admit, admission=admission, who=who)
-        return await self._database.write(work, size=len(admission.input))
+        work = partial(admit, admission=admission, who=who)
+        return await self.database.write(work, size=len(admission.input))
 
-    async def preview_admission(self, admission: Admission) -> StoredRun:
-        """The row that a run would have, were it admitted now. Nothing is stored. Somebody else's thread: NotFound."""
-        return await self._database.read(partial(run_queue.as_admitted, admission=admission))
+    @read_transaction
+    def preview_admission(self, connection: Connection, admission: Admission) -> StoredRun:
+        """Return the row that a run would have if it were admitted now. Raise NotFound for another user's thread."""
+        new_thread = None, {"last_seq": 0, "thread_created": to_micros(admission.created)}
+        agent, thread_columns = find_thread(connection, admission) or new_thread
+        tier = connection.execute(select(PROFILES.c.tier).where(PROFILES.c.owner == admission.owner)).scalar()
+        values = make_row(admission, admission.agent or agent or admission.fallback)
+        values |= {**thread_columns, "tier": tier or FREE_TIER}
+        return parse_run([values.get(name) for name in NAMES])
 
-    async def find(self, owner: str, id: str) -> StoredRun:
-        """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
-        return await self._database.read(partial(run_queue.find_run, owner=owner, id=id))
+    @read_transaction
+    def find(self, connection: Connection, owner: str, id: str) -> StoredRun:
+        """Return a run by the server's id or the client's name (P7). Raise NotFound for another user's run."""
+        return find_run(connection, owner, id)
 
-    async def find_of_any_user(self, id: str) -> Sequence[StoredRun]:
-        """The run of a server's id; else all runs of that name, whoever has them. For who may see everything."""
-        return await self._database.read(partial(run_queue.find_by_anyone, id=id))
+    @read_transaction
+    def find_of_any_user(self, connection: Connection, id: str) -> tuple[StoredRun, ...]:
+        """Return the run with this server id, else all runs with this name, of any user. For administrators."""
+        query = select(*COLUMNS).where(or_(RUNS.c.id == id, RUNS.c.name == id)).order_by(RUNS.c.number)
+        runs = [parse_run(row) for row in connection.execute(query)]
+        return tuple([run for run in runs if run.id == id] or runs)
 
-    async def read_opening_input(self, thread: str, response_id: str) -> bytes | None:
-        """The request that opened a turn; None where its run is not there."""
-        return await self._database.read(partial(run_queue.opening_input, thread=thread, response_id=response_id))
+    @read_transaction
+    def read_opening_input(self, connection: Connection, thread: str, response_id: str) -> bytes | None:
+        """Return the request that opened a turn; None if its run was deleted."""
+        query = select(RUNS.c.input).where(RUNS.c.thread == thread, RUNS.c.response_id == response_id)
+        return connection.execute(query.order_by(RUNS.c.number).limit(1)).scalar_one_or_none()
 
-    async def find_repeated(self, owner: str, name: str, digest: bytes) -> AdmissionResult | None:
-        """The run a request made before; another request under its name: Conflict. None: it has to be admitted."""
-        return await self._database.read(partial(run_queue.again, owner=owner, name=name, digest=digest))
+    @read_transaction
+    def find_repeated(self, connection: Connection, owner: str, name: str, digest: bytes) -> AdmissionResult | None:
+        """Return the run that the same request made before (P4); None if there is none, or only its input can tell.
 
-    async def cancel(self, run: StoredRun, cancel: Cancel) -> StoredRun:
-        """Write down that a run is to end."""
-        return await self._database.write(partial(run_queue.cancel, run=run, cancel=cancel))
+        Raise Conflict for another request under the same name.
+        """
+        match = find_by_name(connection, owner, name)
+        if match is None or match[1] is None:
+            return None
+        return repeat_admission(match[0], is_same=match[1] == digest)
 
-    async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
-        """Take up to `limit` runs that nobody works on."""
-        return await self._database.write(partial(run_queue.claim, who=who, now=now, limit=limit))
+    @write_transaction
+    def cancel(self, connection: Connection, run: StoredRun, cancel: Cancel) -> StoredRun:
+        """Store the request to end a run. An ended run stays as it is; the first reason stays.
 
-    async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
-        """Hold these leases longer. Returns those still held."""
-        return await self._database.write_first(partial(run_queue.renew, who=who, leases=leases, now=now))
+        A run that was never claimed ends at once, with the events given, without waiting for its thread.
+        """
+        values: StatementValues = {"this": run.id, "reason": cancel.reason}
+        if CANCEL_QUEUED.count(connection, {**values, "now": to_micros(cancel.now), "events": len(cancel.events)}):
+            rows = [{"run": run.id, "number": n, "body": body} for n, body in enumerate(cancel.events, start=1)]
+            ADD_EVENT.run_many(connection, rows)
+        else:
+            CANCEL.count(connection, values)
+        return find_run(connection, run.owner, run.id)
 
-    async def release(self, leases: Sequence[Lease], at: datetime) -> None:
-        """Give these runs up, for anybody to go on with from that time on."""
-        await self._database.write_first(partial(run_queue.hand_back, leases=leases, at=at))
+    @write_transaction
+    def claim(self, connection: Connection, who: Claimant, now: datetime, limit: int) -> tuple[StoredRun, ...]:
+        """Claim up to `limit` runs, each under a new fence: first those whose lease expired, then queued ones.
 
-    async def recover(self, who: Claimant, now: datetime) -> int:
-        """Free what an earlier boot of this node left claimed."""
-        return await self._database.write(partial(run_queue.recover, who=who, now=now))
+        Of the queued runs, those of the user with the fewest active runs come first.
+        """
+        lost = [cast("str", row[0]) for row in LOST.rows(connection, {"now": to_micros(now), "most": limit})]
+        runs = [run for id in lost if (run := _claim(connection, who, now, id))]
+        return (*runs, *_claim_fairly(connection, who, now, limit - len(lost)))
 
-    async def list_cancelled(self, held: Sequence[str]) -> Sequence[str]:
-        """Of these runs, those that are to end."""
-        return await self._database.write_first(partial(run_queue.cancels, runs=held))
+    @priority_write
+    def renew(self, connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
+        """Extend leases. Return those still held."""
+        until = to_micros(now + who.lease)
+        ordered = sorted(leases, key=_by_run)
+        return tuple(lease for lease in ordered if RENEW.count(connection, {**lease_values(lease), "until": until}))
+
+    @priority_write
+    def release(self, connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
+        """Release runs: let their leases expire at a time."""
+        for lease in sorted(leases, key=_by_run):
+            RELEASE.count(connection, {**lease_values(lease), "until": to_micros(at)})
+
+    @write_transaction
+    def recover(self, connection: Connection, who: Claimant, now: datetime) -> int:
+        """Release the claims of an earlier boot of this node and end its relayed requests. Return the number of
+        claims.
+        """
+        END_RELAYED.count(connection, {"my_node": who.node, "now": to_micros(now)})
+        return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": to_micros(now)})
+
+    @priority_write
+    def list_cancelled(self, connection: Connection, ids: Sequence[str]) -> tuple[str, ...]:
+        """Return those of these runs that are to end."""
+        query = select(RUNS.c.id).where(RUNS.c.id.in_(ids), RUNS.c.cancel.is_not(None))
+        return tuple(connection.execute(query).scalars())
 
     async def record(self, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
-        """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
-        work = partial(record.record, lease=lease, change=change, now=now)
-        return await self._database.write(work, size=record.size_of(change))
+        """Write a change under its fence. Raise LeaseLost and write nothing if another worker has the run."""
+        work = partial(record, lease=lease, change=change, now=now)
+        return await self.database.write(work, size=measure_change(change))
 
-    async def list_page(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
-        """Runs of a thread, newest first (P8)."""
-        found = partial(thread_rows.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
-        return await self._database.read(found)
+    @read_transaction
+    def list_page(self, connection: Connection, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
+        """Return runs of a thread, newest first (P8)."""
+        check_owner(connection, owner, id)
+        query = select(*LIST_COLUMNS).where(RUNS.c.thread == id)
+        if cursor is not None:
+            last = select(RUNS.c.number).where(RUNS.c.thread == id, RUNS.c.id == decode_cursor(cursor)[1])
+            query = query.where(RUNS.c.number < last.scalar_subquery())
+        # One row more shows if another page follows.
+        rows = connection.execute(query.order_by(RUNS.c.number.desc()).limit(limit + 1)).all()
+        runs = tuple([parse_run(row) for row in rows[:limit]])
+        return RunList(runs=runs, next=encode_cursor(0, runs[-1].id) if len(rows) > limit else None)
 
-    async def list_open(self, owner: str, id: str) -> Sequence[StoredRun]:
-        """The runs of a thread that have not ended, the one at work first; none of somebody else's thread."""
-        return await self._database.read(partial(thread_rows.open_runs, owner=owner, id=id))
+    @read_transaction
+    def list_open(self, connection: Connection, owner: str, id: str) -> tuple[StoredRun, ...]:
+        """Return the runs of a thread that have not ended, the active one first; none for another user's thread."""
+        return tuple([parse_run(row) for row in OPEN_RUNS.rows(connection, {"this": id, "owner_is": owner})])
+
+
+def _claim_fairly(connection: Connection, who: Claimant, now: datetime, limit: int) -> list[StoredRun]:
+    """Claim the oldest run of the user with the fewest active runs here, repeatedly, so that no user blocks others."""
+    owners = cast("Sequence[tuple[str, int]]", QUEUED_OWNERS.rows(connection, {}))
+    if not owners:
+        return []
+    active = Counter([cast("str", row[0]) for row in ACTIVE_OWNERS.rows(connection, {"my_node": who.node})])
+    # Active runs here, number of the oldest queued run, user.
+    turns = [(active[owner], oldest, owner) for owner, oldest in owners]
+    heapify(turns)
+    runs: list[StoredRun] = []
+    queued: dict[str, list[tuple[str, int]]] = {}
+    while turns and len(runs) < limit:
+        active_runs, _, owner = heappop(turns)
+        if who.share and active_runs >= who.share:
+            break
+        if owner not in queued:
+            rows = NEXT.rows(connection, {"of": owner, "most": limit - len(runs)})
+            queued[owner] = [cast("tuple[str, int]", row) for row in reversed(rows)]
+        if not queued[owner]:
+            continue
+        id, number = queued[owner].pop()
+        run = _claim(connection, who, now, id)
+        runs += [run] if run else []
+        heappush(turns, (active_runs + 1, number, owner))
+    return runs
+
+
+def _claim(connection: Connection, who: Claimant, now: datetime, id: str) -> StoredRun | None:
+    values: StatementValues = {"this": id, "my_node": who.node, "my_boot": who.boot}
+    try:
+        with savepoint(connection):
+            rows = CLAIM.rows(connection, {**values, "until": to_micros(now + who.lease), "now": to_micros(now)})
+    except IntegrityError:
+        # Another worker activated a run of this thread after our query.
+        return None
+    return parse_run(rows[0]) if rows else None
+
+
+def _by_run(lease: Lease) -> str:
+    # Rows are always locked in this order, so that two transactions cannot deadlock.
+    return lease.run

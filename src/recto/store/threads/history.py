@@ -1,4 +1,4 @@
-"""SQL of history (P13): the newest day of a thread before a date. Reads that day and its markers, not the log."""
+"""History (P13): the newest day of a thread before a date. Reads that day and its markers, not the log."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from sqlalchemy import Connection, bindparam, select, tuple_
 from recto.config.access_settings import BodyLimits
 from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.conversation.log import Entry, VisibleNumbers
-from recto.store.log.entry_rows import ENTRY_COLUMNS, parse_entry, read_visible
-from recto.store.runs.queued import InputsNeeded, QueuedMessage, Sent, queued_in
+from recto.store.log.entry_rows import ENTRY_COLUMNS, MAX_SEQ, parse_entry, read_visible
 from recto.store.schema import LOG, THREADS, to_micros
 from recto.store.statement import Statement, param
+from recto.store.threads.queued_messages import InputsNeeded, ParsedRuns, QueuedMessage, list_queued
 from recto.store.threads.thread_rows import check_owner
 
 # The first query is for one message. If many are hidden, later queries are larger.
-FIRST_LOOK, LARGEST_LOOK = 16, 1024
-# Greater than the number of any entry.
-ABOVE_ALL = 2**62
+FIRST_BATCH, MAX_BATCH = 16, 1024
 
 _entries = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"))
 # Only indexed columns: with more conditions, a planner may read the whole log and sort it.
-_place = tuple_(param("until", LOG.c.time), param("below", LOG.c.seq))
+_position = tuple_(param("until", LOG.c.time), param("below", LOG.c.seq))
 BEFORE = Statement(
-    _entries.where(tuple_(LOG.c.time, LOG.c.seq) < _place)
+    _entries.where(tuple_(LOG.c.time, LOG.c.seq) < _position)
     .order_by(LOG.c.time.desc(), LOG.c.seq.desc())
     .limit(bindparam("most"))
 )
@@ -68,54 +66,48 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: Sent) -> HistoryDay | InputsNeeded:
+def read_day(connection: Connection, owner: str, query: HistoryQuery, parsed: ParsedRuns) -> HistoryDay | InputsNeeded:
     """Return the newest day of a thread with messages to show (P13). Raise NotFound for another user's thread."""
-    if query.thread is not None:
-        check_owner(connection, owner, query.thread)
-    thread = query.thread or _latest(connection, owner)
-    if thread is None:
+    thread = query.thread
+    if thread is not None:
+        check_owner(connection, owner, thread)
+    elif rows := LATEST_THREAD.rows(connection, {"owner_is": owner}):
+        thread = cast("str", rows[0][0])
+    else:
         return HistoryDay()
-    queued = queued_in(connection, thread, query.queued_bytes, sent)
-    return queued if isinstance(queued, InputsNeeded) else _day(connection, thread, query, queued)
+    queued = list_queued(connection, thread, query.queued_bytes, parsed)
+    return queued if isinstance(queued, InputsNeeded) else _read_day(connection, thread, query, queued)
 
 
-def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Sequence[QueuedMessage]) -> HistoryDay:
-    seen = read_visible(connection, thread)
+def _read_day(connection: Connection, thread: str, query: HistoryQuery, queued: Sequence[QueuedMessage]) -> HistoryDay:
+    visible = read_visible(connection, thread)
     until = midnight(query.before, query.zone) if query.before else LATEST
-    waiting = [(one.message.time, one) for one in queued if one.message.time]
-    newest = next(_shown_before(connection, thread, seen, until), None)
-    times = [*(time for time, _ in waiting if time < until), *([newest.time] if newest and newest.time else [])]
+    queued_times = [(item.message.time, item) for item in queued if item.message.time]
+    newest = next(_iterate_before(connection, thread, visible, until), None)
+    times = [*(time for time, _ in queued_times if time < until), *([newest.time] if newest and newest.time else [])]
     if not times:
         return HistoryDay(thread=thread)
     day = day_of(max(times), query.zone)
     first, end = midnight(day, query.zone), midnight(day + DAY, query.zone)
     rows = BETWEEN.rows(connection, {"this": thread, "first": to_micros(first), "end": to_micros(end)})
-    entries = [entry for entry in map(parse_entry, rows) if (entry.seq or 0) in seen]
-    is_older = any(time < first for time in times) or next(_shown_before(connection, thread, seen, first), None)
+    entries = [entry for entry in map(parse_entry, rows) if (entry.seq or 0) in visible]
+    has_older = any(time < first for time in times) or next(_iterate_before(connection, thread, visible, first), None)
     return HistoryDay(
         thread=thread,
         day=day,
-        has_more=bool(is_older),
+        has_more=bool(has_older),
         messages=tuple(entry for entry in entries if is_in_history(entry)),
-        queued=tuple(one for time, one in waiting if first <= time < end),
+        queued=tuple(item for time, item in queued_times if first <= time < end),
         # A reply and its status are written together, so they have the same day.
         statuses=statuses_of(entries),
     )
 
 
-def _latest(connection: Connection, owner: str) -> str | None:
-    rows = LATEST_THREAD.rows(connection, {"owner_is": owner})
-    return cast("str", rows[0][0]) if rows else None
-
-
-def _shown_before(connection: Connection, thread: str, seen: VisibleNumbers, time: datetime) -> Iterator[Entry]:
-    """Yield the shown entries before a time, newest first."""
-    until, below, most = to_micros(time) - 1, ABOVE_ALL, FIRST_LOOK
+def _iterate_before(connection: Connection, thread: str, visible: VisibleNumbers, time: datetime) -> Iterator[Entry]:
+    """Yield the visible messages before a time, newest first."""
+    until, below, most = to_micros(time) - 1, MAX_SEQ, FIRST_BATCH
     while rows := BEFORE.rows(connection, {"this": thread, "until": until, "below": below, "most": most}):
-        yield from (entry for entry in map(parse_entry, rows) if _is_shown(entry, seen))
+        entries = map(parse_entry, rows)
+        yield from (entry for entry in entries if is_in_history(entry) and (entry.seq or 0) in visible)
         until, below = cast("int", rows[-1][4]), cast("int", rows[-1][3])
-        most = min(most * 2, LARGEST_LOOK)
-
-
-def _is_shown(entry: Entry, seen: VisibleNumbers) -> bool:
-    return is_in_history(entry) and (entry.seq or 0) in seen
+        most = min(most * 2, MAX_BATCH)

@@ -1,4 +1,4 @@
-"""SQL that deletes threads: detach from the owner first, then delete piece by piece so that no other write waits long.
+"""Deletion of threads: detach from the owner first, then delete piece by piece so that no other write waits long.
 
 Each piece is its own write. A detached thread exists for no user; cleanup finishes an interrupted deletion.
 """
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, delete, select, text, update
+from sqlalchemy import Column, ColumnElement, Connection, Row, and_, delete, select, text, update
 
 from recto.conversation.json import dump, load_object
 from recto.store.database.database import Database, lock_thread
 from recto.store.ports import CallEnd
 from recto.store.runs.calls import unpack
-from recto.store.runs.spending import spend
+from recto.store.runs.spending import add_spending
 from recto.store.schema import CALLS, DETACHED, EVENTS, FILE_REFS, IS_OPEN, LOG, RUNS, SEGMENTS, THREADS, from_micros
 from recto.store.threads.thread_rows import StoppedRun, check_owner
 
@@ -26,39 +26,34 @@ ROWS, RUNS_AT_ONCE = 1000, 20
 
 async def delete_thread(database: Database, owner: str, id: str) -> tuple[StoppedRun, ...]:
     """Delete a thread and all its rows. Return its runs that had not ended. Their workers get LeaseLost."""
-    stopped = await database.write(partial(_take_from, owner=owner, id=id))
+
+    def detach(connection: Connection) -> tuple[StoppedRun, ...]:
+        lock_thread(connection, id)
+        check_owner(connection, owner, id)
+        return detach_threads(connection, [id])
+
+    stopped = await database.write(detach)
     await delete_rest(database, id)
     return stopped
 
 
-def _take_from(connection: Connection, owner: str, id: str) -> tuple[StoppedRun, ...]:
-    lock_thread(connection, id)
-    check_owner(connection, owner, id)
-    return detach_threads(connection, [id])
-
-
 def detach_threads(connection: Connection, ids: Sequence[str]) -> tuple[StoppedRun, ...]:
     """End the runs of locked threads and detach the threads from their owners. Count calls in progress as spent."""
+    is_open = and_(RUNS.c.thread.in_(ids), text(IS_OPEN))
     columns = (RUNS.c.id, RUNS.c.name, RUNS.c.thread, RUNS.c.last_event)
     # In the order in which workers lock them: a worker's write finishes first, or finds the run ended.
-    is_ours = RUNS.c.thread.in_(ids)
-    opened = select(*columns).where(is_ours, text(IS_OPEN)).order_by(RUNS.c.id).with_for_update()
-    rows = connection.execute(opened).all()
-    open_calls = _open_calls(connection, [row.id for row in rows])
-    connection.execute(update(RUNS).where(is_ours, text(IS_OPEN)).values(status="ended", outcome="cancelled"))
+    rows = connection.execute(select(*columns).where(is_open).order_by(RUNS.c.id).with_for_update()).all()
+    calls = select(CALLS.c.run, CALLS.c.number, CALLS.c.manifest, CALLS.c.started)
+    calls = calls.where(CALLS.c.run.in_([row.id for row in rows]), CALLS.c.ended.is_(None))
+    open_calls = connection.execute(calls.order_by(CALLS.c.run, CALLS.c.number)).all() if rows else ()
+    connection.execute(update(RUNS).where(is_open).values(status="ended", outcome="cancelled"))
     connection.execute(update(THREADS).where(THREADS.c.id.in_(ids)).values(owner=DETACHED))
     for call in open_calls:
-        spend(connection, call.run, _taken(call))
-    return tuple(StoppedRun(id=row.id, name=row.name, thread=row.thread, last_event=row.last_event) for row in rows)
+        add_spending(connection, call.run, _estimate_end(call))
+    return tuple([StoppedRun(id=row.id, name=row.name, thread=row.thread, last_event=row.last_event) for row in rows])
 
 
-def _open_calls(connection: Connection, runs: Sequence[str]) -> Sequence[Row[*tuple[object, ...]]]:
-    columns = (CALLS.c.run, CALLS.c.number, CALLS.c.manifest, CALLS.c.started)
-    query = select(*columns).where(CALLS.c.run.in_(runs), CALLS.c.ended.is_(None))
-    return connection.execute(query.order_by(CALLS.c.run, CALLS.c.number)).all() if runs else ()
-
-
-def _taken(call: Row[*tuple[object, ...]]) -> CallEnd:
+def _estimate_end(call: Row[*tuple[object, ...]]) -> CallEnd:
     """Return a call as ended when it started, with the tokens counted in its page: its real end will not arrive."""
     try:
         manifest = load_object(unpack(call.manifest)) or {}
@@ -74,12 +69,13 @@ async def delete_rest(database: Database, thread: str) -> None:
     for piece in (_delete_runs, *rows):
         while await database.write(partial(piece, thread=thread)):
             pass
-    await database.write(partial(_delete_thread, thread=thread))
+    last = delete(THREADS).where(THREADS.c.id == thread, THREADS.c.owner == DETACHED)
+    await database.write(lambda connection: connection.execute(last).rowcount)
 
 
 def _delete_runs(connection: Connection, thread: str) -> bool:
     """Delete some runs with their rows, or some events of a large run. Return True if more may be left."""
-    query = select(RUNS.c.id, RUNS.c.last_event).where(RUNS.c.thread == thread, _is_nobodys(thread))
+    query = select(RUNS.c.id, RUNS.c.last_event).where(RUNS.c.thread == thread, _is_detached(thread))
     rows = connection.execute(query.order_by(RUNS.c.number).limit(RUNS_AT_ONCE)).all()
     sums = accumulate([row.last_event for row in rows])
     ids = [row.id for row, total in zip(rows, sums, strict=True) if total <= ROWS]
@@ -101,24 +97,20 @@ def delete_events_of(connection: Connection, run: str) -> int:
 
 def _delete_rows(connection: Connection, thread: str, key: Column[str]) -> bool:
     """Delete one batch of a table's rows of a thread. Return True if more may be left."""
-    of = key.table.c.thread
-    query = select(key).where(of == thread, _is_nobodys(thread)).order_by(key).limit(ROWS)
-    last = connection.execute(query).scalars().all()
-    if last:
-        connection.execute(delete(key.table).where(of == thread, key <= last[-1]))
-    return len(last) == ROWS
+    owner = key.table.c.thread
+    query = select(key).where(owner == thread, _is_detached(thread)).order_by(key).limit(ROWS)
+    batch = connection.execute(query).scalars().all()
+    if batch:
+        connection.execute(delete(key.table).where(owner == thread, key <= batch[-1]))
+    return len(batch) == ROWS
 
 
-def _delete_thread(connection: Connection, thread: str) -> None:
-    connection.execute(delete(THREADS).where(THREADS.c.id == thread, THREADS.c.owner == DETACHED))
-
-
-def _is_nobodys(thread: str) -> ColumnElement[bool]:
+def _is_detached(thread: str) -> ColumnElement[bool]:
     # Two processes may delete it. Once it is gone, a user may create a new one with its id.
     return select(THREADS.c.id).where(THREADS.c.id == thread, THREADS.c.owner == DETACHED).exists()
 
 
-def nobodys(connection: Connection, limit: int) -> tuple[str, ...]:
+def list_detached(connection: Connection, limit: int) -> tuple[str, ...]:
     """Return detached threads, whose deletion is in progress or was interrupted."""
     query = select(THREADS.c.id).where(THREADS.c.owner == DETACHED).order_by(THREADS.c.updated, THREADS.c.id)
     return tuple(connection.execute(query.limit(limit)).scalars())

@@ -1,8 +1,8 @@
-"""SQL of a run's progress: all writes of a worker, under its fence, in one transaction."""
+"""Progress of runs: all writes of a worker, under its fence, in one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import zip_longest
 from typing import TypeAlias, cast
@@ -15,14 +15,12 @@ from recto.conversation.message_files import files_in
 from recto.conversation.messages import Data, File, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.errors import LeaseLost
-from recto.page.body import Segment
 from recto.store.log.entry_codec import encode_entry, entry_kind
 from recto.store.log.entry_rows import find_skill
 from recto.store.ports import CallEnd, CallStart, Lease, RecordResult, RunChange
 from recto.store.runs.calls import pack
-from recto.store.runs.daily_savings import save
-from recto.store.runs.run_queue import ADD_EVENT, HELD, lease_values
-from recto.store.runs.spending import spend
+from recto.store.runs.run_rows import ADD_EVENT, UPDATE_HELD, lease_values
+from recto.store.runs.spending import add_savings, add_spending
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, to_micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
 
@@ -30,18 +28,17 @@ from recto.store.statement import Statement, StatementValues, Value, insert_into
 RunEvents: TypeAlias = tuple[Lease, Sequence[bytes]]
 # Fields that a change sets in the run's row; None leaves one as it is.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
-CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
-NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
-CALL_ENDED = ("ended", "first_token", "finish", "usage", "price", "error")
+CALL_COLUMNS = ("number", "purpose", "model", "digest", "shared", "hashes")
+CALL_END_COLUMNS = ("ended", "first_token", "finish", "usage", "price", "error")
 
-_counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
-_kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
+_with_events = UPDATE_HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
+_fields = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
 _returned = (RUNS.c.last_event, RUNS.c.cancel)
 # Deltas are most of the writes and change nothing else.
-PASS_WITH_EVENTS = Statement(_counted.returning(*_returned))
-PASS = Statement(_counted.values(_kept).returning(*_returned))
+COUNT_EVENTS = Statement(_with_events.returning(*_returned))
+UPDATE = Statement(_with_events.values(_fields).returning(*_returned))
 END = Statement(
-    _counted.values({name: value for name, value in _kept.items() if name != "error"})
+    _with_events.values({name: value for name, value in _fields.items() if name != "error"})
     .values(
         status="ended",
         outcome=param("how", RUNS.c.outcome),
@@ -53,14 +50,14 @@ END = Statement(
     )
     .returning(*_returned)
 )
-_grown = update(THREADS).where(THREADS.c.id == bindparam("this"))
-_grown = _grown.values(
+_growth = update(THREADS).where(THREADS.c.id == bindparam("this"))
+_growth = _growth.values(
     last_seq=THREADS.c.last_seq + param("more", THREADS.c.last_seq), updated=param("now", THREADS.c.updated)
 )
-GROW = Statement(_grown.returning(THREADS.c.last_seq))
+GROW = Statement(_growth.returning(THREADS.c.last_seq))
 # The first user message is the title until the user or a model sets one.
-_titled = _grown.values(title=func.coalesce(THREADS.c.title, param("first_words", THREADS.c.title)))
-GROW_WITH_TITLE = Statement(_titled.returning(THREADS.c.last_seq))
+_with_title = _growth.values(title=func.coalesce(THREADS.c.title, param("first_words", THREADS.c.title)))
+GROW_WITH_TITLE = Statement(_with_title.returning(THREADS.c.last_seq))
 SET_SKILL = Statement(
     update(THREADS)
     .where(THREADS.c.id == bindparam("this"))
@@ -68,19 +65,19 @@ SET_SKILL = Statement(
 )
 ADD_ENTRY = insert_into(LOG, ("thread", "seq", "id", "kind", "run", "time", "body", "tokens", "counter"))
 ADD_SEGMENT = insert_missing(SEGMENTS, ("thread", "hash", "data"))
-ADD_CALL = insert_into(CALLS, ("run", *CALL, "manifest", "started"))
+ADD_CALL = insert_into(CALLS, ("run", *CALL_COLUMNS, "manifest", "started"))
 END_CALL = Statement(
     update(CALLS)
     .where(CALLS.c.run == bindparam("this"), CALLS.c.number == bindparam("call"))
-    .values({name: param(f"new_{name}", CALLS.c[name]) for name in CALL_ENDED})
+    .values({name: param(f"new_{name}", CALLS.c[name]) for name in CALL_END_COLUMNS})
 )
 
 
 def record(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
     """Write a change under its fence. Raise LeaseLost and write nothing if another worker has the run."""
-    last_event, cancel = _pass_fence(connection, lease, change, now)
-    ADD_EVENT.run_many(connection, _event_rows(lease, change.events, last_event))
-    last_seq = append(connection, lease.thread, change, now, run=lease.run) if change.entries else 0
+    last_event, cancel = _update_run(connection, lease, change, now)
+    ADD_EVENT.run_many(connection, _make_event_rows(lease, change.events, last_event))
+    last_seq = append_entries(connection, lease.thread, change, now, run=lease.run) if change.entries else 0
     if change.call_start:
         begin_call(connection, lease.run, lease.thread, change.call_start)
     if change.call_end:
@@ -88,7 +85,7 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
     return RecordResult(last_event=last_event, last_seq=last_seq, cancel=cancel)
 
 
-def size_of(change: RunChange) -> int:
+def measure_change(change: RunChange) -> int:
     """Return the approximate number of bytes of a change."""
     messages = messages_of(change.entries)
     words = sum([len(text) for message in messages for text in texts_of(message)])
@@ -99,68 +96,72 @@ def size_of(change: RunChange) -> int:
 
 
 def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[RecordResult | LeaseLost]:
-    """Add events of many runs, each under its own fence. A broken fence does not affect the other runs."""
+    """Add events of many runs, each under its own fence. A lost lease does not affect the other runs."""
     outcomes: dict[int, RecordResult | LeaseLost] = {}
     rows: list[StatementValues] = []
     # Sorted, so that two processes that update the same rows cannot deadlock.
-    for place, (lease, events) in sorted(enumerate(batch), key=lambda one: one[1][0].run):
+    for place, (lease, events) in sorted(enumerate(batch), key=lambda item: item[1][0].run):
+        values = {**lease_values(lease), "more": len(events)}
         try:
-            last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _counted_for(lease, len(events))))
+            last_event, cancel = _check_lease(lease, COUNT_EVENTS.rows(connection, values))
         except LeaseLost as error:
             outcomes[place] = error
             continue
-        rows += _event_rows(lease, events, last_event)
+        rows += _make_event_rows(lease, events, last_event)
         outcomes[place] = RecordResult(last_event=last_event, last_seq=0, cancel=cancel)
     ADD_EVENT.run_many(connection, rows)
     return [outcomes[place] for place in range(len(batch))]
 
 
-def _event_rows(lease: Lease, events: Sequence[bytes], last: int) -> list[StatementValues]:
-    first = last - len(events) + 1
-    return [{"run": lease.run, "number": first + place, "body": body} for place, body in enumerate(events)]
+def _make_event_rows(lease: Lease, events: Sequence[bytes], last: int) -> list[StatementValues]:
+    return [
+        {"run": lease.run, "number": n, "body": body} for n, body in enumerate(events, start=last - len(events) + 1)
+    ]
 
 
-def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> tuple[int, str | None]:
-    values = _counted_for(lease, len(change.events))
+def _update_run(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> tuple[int, str | None]:
+    values: dict[str, Value] = {**lease_values(lease), "more": len(change.events)}
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
-    fields["new_error"] = storable(change.error)
+    fields["new_error"] = clean_text(change.error)
     fields["new_calls"] = change.call_start.number if change.call_start else None
     if change.ending:
-        ending = {"how": change.ending.outcome, "new_error": storable(change.ending.error), "now": to_micros(now)}
+        ending = {"how": change.ending.outcome, "new_error": clean_text(change.ending.error), "now": to_micros(now)}
         rows = END.rows(connection, {**values, **fields, **ending})
     elif any(value is not None for value in fields.values()):
-        rows = PASS.rows(connection, {**values, **fields})
+        rows = UPDATE.rows(connection, {**values, **fields})
     else:
-        rows = PASS_WITH_EVENTS.rows(connection, values)
-    return _fenced(lease, rows)
+        rows = COUNT_EVENTS.rows(connection, values)
+    return _check_lease(lease, rows)
 
 
-def storable(text: str | None) -> str | None:
-    """Return an error text that databases accept: PostgreSQL rejects U+0000, UTF-8 rejects lone surrogates."""
-    return scrub(text).replace("\0", "\ufffd") if text else text
-
-
-def _counted_for(lease: Lease, events: int) -> dict[str, Value]:
-    return {**lease_values(lease), "more": events}
-
-
-def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
-    """Return last event and cancel reason of the row. Raise LeaseLost if the fence did not match."""
+def _check_lease(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
+    """Return last event and cancel reason of the updated row. Raise LeaseLost if there is none."""
     if not rows:
         raise LeaseLost(run=lease.run, fence=lease.fence)
     return cast("tuple[int, str | None]", tuple(rows[0]))
 
 
-def append(connection: Connection, thread: str, change: RunChange, now: datetime, *, run: str | None = None) -> int:
+def clean_text(text: str | None) -> str | None:
+    """Return an error text that databases accept: PostgreSQL rejects U+0000, UTF-8 rejects lone surrogates."""
+    return scrub(text).replace("\0", "\ufffd") if text else text
+
+
+def append_entries(
+    connection: Connection, thread: str, change: RunChange, now: datetime, *, run: str | None = None
+) -> int:
     """Append entries to a log; `run` wrote them, else the user did. Return the number of the last."""
     entries, counts = change.entries, change.counts
-    grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": to_micros(now)})
-    last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
-    first = last - len(entries) + 1
+    growth: StatementValues = {"this": thread, "more": len(entries), "now": to_micros(now)}
+    message = next((entry for entry in entries if isinstance(entry, UserMessage)), None)
+    if message:
+        updated = GROW_WITH_TITLE.rows(connection, {**growth, "first_words": _make_title(message)})
+    else:
+        updated = GROW.rows(connection, growth)
+    last = updated[0][0] if updated and isinstance(updated[0][0], int) else 0
     rows = [
         {
             "thread": thread,
-            "seq": first + place,
+            "seq": seq,
             "id": entry.id,
             "kind": entry_kind(entry),
             "run": run,
@@ -169,11 +170,19 @@ def append(connection: Connection, thread: str, change: RunChange, now: datetime
             "tokens": tokens,
             "counter": None if tokens is None else counts.counter,
         }
-        for place, (entry, tokens) in enumerate(zip_longest(entries, counts.tokens))
+        for seq, (entry, tokens) in enumerate(zip_longest(entries, counts.tokens), start=last - len(entries) + 1)
     ]
     ADD_ENTRY.run_many(connection, rows)
     _set_skill(connection, thread, entries)
     return last
+
+
+def _make_title(message: UserMessage) -> str | None:
+    words = title_from(" ".join([part.text for part in message.parts if isinstance(part, Text)]))
+    if words is not None:
+        return words
+    # Use the file's name, so that the user can find a thread that began with a file only.
+    return title_from(next((part.name for part in message.parts if isinstance(part, File) and part.name), ""))
 
 
 def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) -> None:
@@ -182,38 +191,23 @@ def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) ->
     if kinds.isdisjoint({SkillChanged, *ROLLBACK_MARKERS}):
         return
     newest = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
-    skill = newest if kinds.isdisjoint(ROLLBACK_MARKERS) else find_skill(connection, thread)
-    row = {"new_skill": skill.skill, "new_scenario": skill.scenario} if skill else NO_SKILL
-    SET_SKILL.count(connection, {"this": thread, **row})
-
-
-def _grow(connection: Connection, entries: Sequence[Entry], values: StatementValues) -> Sequence[Sequence[object]]:
-    said = next((entry for entry in entries if isinstance(entry, UserMessage)), None)
-    if said is None:
-        return GROW.rows(connection, values)
-    words = title_from(" ".join([part.text for part in said.parts if isinstance(part, Text)]))
-    if words is None:
-        # Use the file's name, so that the user can find a thread that began with a file only.
-        words = title_from(next((part.name for part in said.parts if isinstance(part, File) and part.name), ""))
-    return GROW_WITH_TITLE.rows(connection, {**values, "first_words": words})
+    change = newest if kinds.isdisjoint(ROLLBACK_MARKERS) else find_skill(connection, thread)
+    skill, scenario = (change.skill, change.scenario) if change else (None, None)
+    SET_SKILL.count(connection, {"this": thread, "new_skill": skill, "new_scenario": scenario})
 
 
 def begin_call(connection: Connection, run: str, thread: str, call: CallStart) -> None:
     """Store a call that is about to be made."""
-    _store_segments(connection, thread, call.segments)
+    segments = {segment.sha256: segment.data for segment in call.segments}
+    rows = [{"thread": thread, "hash": hash, "data": pack(data)} for hash, data in segments.items()]
+    ADD_SEGMENT.run_many(connection, rows)
     values: StatementValues = {
-        **{name: getattr(call, name) for name in CALL},
+        **{name: getattr(call, name) for name in CALL_COLUMNS},
         "run": run,
         "manifest": pack(call.manifest),
         "started": to_micros(call.started),
     }
     ADD_CALL.run_many(connection, [values])
-
-
-def _store_segments(connection: Connection, thread: str, segments: Sequence[Segment]) -> None:
-    new = {segment.sha256: segment.data for segment in segments}
-    rows = [{"thread": thread, "hash": hash, "data": pack(data)} for hash, data in new.items()]
-    ADD_SEGMENT.run_many(connection, rows)
 
 
 def end_call(connection: Connection, run: str, call: CallEnd) -> None:
@@ -224,9 +218,9 @@ def end_call(connection: Connection, run: str, call: CallEnd) -> None:
         "new_finish": call.finish,
         "new_usage": call.usage,
         "new_price": call.price,
-        "new_error": storable(call.error),
+        "new_error": clean_text(call.error),
     }
     END_CALL.count(connection, {**values, "this": run, "call": call.number})
     if call.usage:
-        spend(connection, run, call)
-        save(connection, run, call)
+        add_spending(connection, run, call)
+        add_savings(connection, run, call)
