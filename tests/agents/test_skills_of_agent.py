@@ -128,7 +128,7 @@ def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") ->
         ("history: 0", "history is 0, so "),
         ("tool_calling: prompt\ntool_choice: none", "tool_choice does nothing "),
         ("budget: 64", "budget is 64, but "),
-        ("cases: 3", "cases does nothing without skills"),
+        ("cases: 3", "cases has no effect without skills"),
         ("file_input: {on: false, mode: always}", "file_input.mode does nothing "),
         ("file_input: {on: false, urls: [a.org]}", "file_input.urls does nothing "),
         ("file_input: {documents: false, mode: always}", "file_input.mode is always, but "),
@@ -148,7 +148,7 @@ def test_S9_what_is_hardly_meant_is_told_of_the_file_that_says_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("first", "settings", "said"),
     [
-        ("---\ntool_choice: none\n---\nHi.", "tool_calling: prompt", "AGENT.en.md:2: tool_choice does nothing with "),
+        ("---\ntool_choice: none\n---\nHi.", "tool_calling: prompt", "AGENT.en.md:2: tool_choice has no effect with "),
         ("Hi.", "tools: [hammer]", 'AGENT.en.md:2: tools.0 is "hammer"'),
     ],
 )
@@ -246,8 +246,8 @@ def test_S3_lint_tells_of_a_choice_that_only_some_skills_have(agents: Path, choi
 def test_S5_lint_tells_what_is_hardly_meant(agents: Path):
     found = loaded(agents, "history: 5\nbudget: 100\nphases: {execute: {budget: 20}}")
     message = "\n".join(warnings(found, agents))
-    assert "history does nothing where there are skills" in message
-    assert "budget does nothing where there are skills" in message
+    assert "history has no effect with skills" in message
+    assert "budget has no effect with skills" in message
     assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without it" in message
     assert "over the 20 of phases.execute" in message
 

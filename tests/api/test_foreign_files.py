@@ -179,7 +179,7 @@ async def test_P9_too_many_files_are_refused_before_any_is_fetched(api: LocalApi
 
 async def test_P9_what_comes_is_held_to_what_the_agent_takes(api: LocalApi, web: Web):
     documents = replace(allowing(web), images=False, max_bytes=500)
-    assert "takes no images" in str(await refused(api, documents, at(web, "/dot.png")))
+    assert "accepts no images" in str(await refused(api, documents, at(web, "/dot.png")))
     web.answers["/large.txt"] = http(b"x" * 501, TEXT)
     assert "500 bytes, which is the most that is fetched" in str(await refused(api, documents, at(web, "/large.txt")))
 

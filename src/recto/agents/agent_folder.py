@@ -18,7 +18,7 @@ from recto.agents.agent_settings import (
     summary_settings,
 )
 from recto.agents.agent_warnings import NO_PERSONA, agent_warnings, skill_warnings
-from recto.agents.external_tools import is_elsewhere, mcp_settings, openapi_settings
+from recto.agents.external_tools import is_external, mcp_settings, openapi_settings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
@@ -268,14 +268,14 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
         text += _whose(name, table)
         line = settings.lines.get(("tools",))
         yield FileProblem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
-    has, elsewhere = (*names, *own), (*table.mcp, *table.openapi)
+    has, servers = (*names, *own), (*table.mcp, *table.openapi)
     for number, name in enumerate(table.confirm):
-        if name in has or is_elsewhere(name, elsewhere):
+        if name in has or is_external(name, servers):
             continue
         fault = value_fault(settings, ("confirm", number), name, f"this agent has no such tool{nearest(name, has)}")
         yield FileProblem(file=file, line=fault.line, text=fault.text)
     choice = table.tool_choice
-    if choice is None or is_elsewhere(choice, elsewhere):
+    if choice is None or is_external(choice, servers):
         return
     if choice not in (*CHOICES, *built_in, *own):
         choices = ", ".join((*CHOICES, *built_in, *own))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from recto.agents.agent import Agent
-from recto.agents.external_tools import is_elsewhere
+from recto.agents.external_tools import is_external
 from recto.config.frontmatter import MarkdownFile
 from recto.config.problem import Fault
 from recto.config.yaml_values import YamlPath
@@ -72,7 +72,7 @@ def _own_warnings(agent: Agent) -> Iterator[_Warning]:
         text = "history is 0, so the model sees no earlier messages. Remove it to show all."
         yield _Warning(text, (("history",),))
     if agent.tool_calling == "prompt" and agent.sampling.tool_choice not in (None, "auto"):
-        text = "tool_choice does nothing with tool_calling: prompt, which describes tools as text. Remove it."
+        text = "tool_choice has no effect with tool_calling: prompt, which describes tools as text. Remove it."
         yield _Warning(text, (("tool_choice",), ("tool_calling",)))
     if agent.budget is not None and not agent.skills and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
@@ -107,7 +107,7 @@ def _file_warnings(agent: Agent) -> Iterator[_Warning]:
 
 def _warnings_of_skill(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
     servers = [one.name for one in (*agent.mcp, *agent.openapi)]
-    unknown = [name for name in skill.tools if name not in tools and not is_elsewhere(name, servers)]
+    unknown = [name for name in skill.tools if name not in tools and not is_external(name, servers)]
     if unknown:
         text = f"this agent has no tool {', '.join(unknown)}, so the skill works without it"
         yield skill.name, f"{text}. Add it to tools.py, or remove it."

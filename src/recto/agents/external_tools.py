@@ -161,7 +161,7 @@ class OpenApiSettings:
     seconds: float | None = None
 
 
-def is_elsewhere(tool: str, servers: Iterable[str]) -> bool:
+def is_external(tool: str, servers: Iterable[str]) -> bool:
     """Return True if a name has the prefix of one of these servers. Only a connection shows if the tool exists."""
     return any(tool.startswith(f"{server}{BETWEEN}") for server in servers)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from recto.agents.agent_folder import FILE
-from recto.agents.external_tools import is_elsewhere
+from recto.agents.external_tools import is_external
 from recto.agents.folders import LoadedAgents
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import SECRETS
@@ -73,7 +73,7 @@ def _check_confirm_names(
         return
     tool_names = [tool.name for source in sources for tool in source.state.tools]
     servers = [one.name for one in (*agent.mcp, *agent.openapi)]
-    for one in [one for one in agent.confirm if is_elsewhere(one, servers) and one not in tool_names]:
+    for one in [one for one in agent.confirm if is_external(one, servers) and one not in tool_names]:
         text = f"confirm names {one!r}, but there is no such tool{nearest(one, tool_names)}."
         yield FileProblem(file=loaded_agents.folders[name] / FILE, line=None, text=text)
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from recto.config.problem import Fault
-from recto.config.zones import find_zone
+from recto.config.zones import check_zone
 from recto.conversation.json import Json, dump
 
 if TYPE_CHECKING:
@@ -42,11 +42,6 @@ ALLOWED: Mapping[str, str] = {
 NO_VALUE = "{name} has no value. Add one or remove the line."
 
 
-def _zone(value: str) -> str:
-    find_zone(value)
-    return value
-
-
 def _full(value: str) -> str:
     if not value.strip():
         raise ValueError("it is not empty")
@@ -57,7 +52,7 @@ Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
 # A year. Larger values are mistakes, and overflow the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
-Zone = Annotated[str, AfterValidator(_zone)]
+Zone = Annotated[str, AfterValidator(check_zone)]
 Word = Annotated[str, AfterValidator(_full)]
 
 
@@ -72,8 +67,7 @@ Root = TypeVar("Root", bound=Table)
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm(Generic[Root]):
-    """Schema of a file's settings. `tables` maps each path below `root` to its table, to suggest names for an unknown
-    one.
+    """Schema of a file's settings. `tables` maps paths below `root` to tables, to suggest names for unknown ones.
 
     `mixed` states the allowed values where several types are allowed. Below the `free` names, null is a legal value.
     """
@@ -109,7 +103,7 @@ def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]
                 value = value[step]
             case list(), int() if step < len(value):
                 value = value[step]
-            # A duplicate name has the value of its first occurrence and the lines of both.
+            # A name that is set twice may have lines of both values.
             case _:
                 return False
     return value is None
@@ -118,7 +112,8 @@ def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]
 def _fault(values: Values, details: ErrorDetails, form: TableForm[Root]) -> Fault:
     place = tuple(details["loc"])
     if details["type"] == "extra_forbidden":
-        table = _table_at(tuple(str(step) for step in place[:-1]), form)
+        outer = tuple(map(str, place[:-1]))
+        table = form.tables.get(outer) or form.tables.get((*outer[:-1], ANY), form.root)
         where = f" in {dotted(place[:-1])}" if place[:-1] else ""
         text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
         return Fault(line=values.names[place], text=text)
@@ -133,10 +128,6 @@ def _allowed(details: ErrorDetails) -> str:
     return template.format(
         **{name: f"{limit:.15g}" if isinstance(limit, float) else limit for name, limit in bounds.items()}
     )
-
-
-def _table_at(place: tuple[str, ...], form: TableForm[Root]) -> type[Table]:
-    return form.tables[place] if place in form.tables else form.tables.get((*place[:-1], ANY), form.root)
 
 
 def nearest(name: str, names: Collection[str]) -> str:

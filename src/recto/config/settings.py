@@ -36,12 +36,7 @@ from recto.config.run_settings import (
     WorkSettings,
 )
 from recto.config.setting import NAME, Range, setting
-from recto.config.zones import find_zone
-
-
-def _check_zone(name: str) -> str:
-    find_zone(name)
-    return name
+from recto.config.zones import check_zone
 
 
 class Limits(Table):
@@ -113,7 +108,7 @@ class ServerSettings:
         None,
         "Time zone of turns whose request and agent name none, such as `Asia/Shanghai`. By default the machine's "
         "(`TZ`, `/etc/localtime`, `/etc/timezone`, else its clock's offset from UTC).",
-        Range(check=_check_zone),
+        Range(check=check_zone),
     )
     prices: Path | None = setting(None, "A price file that replaces the built-in one.")
     operators: str = setting(

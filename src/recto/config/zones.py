@@ -24,6 +24,12 @@ def find_zone(name: str) -> ZoneInfo:
         raise ValueError(f"{name[:64]!r} is no time zone; name one such as Asia/Shanghai") from error
 
 
+def check_zone(name: str) -> str:
+    """Return the name of a zone. Raises ValueError for unknown names."""
+    find_zone(name)
+    return name
+
+
 def zone_of_server(name: str | None) -> tzinfo:
     """Return the configured zone, else the machine's."""
     return find_zone(name) if name else machine_zone(os.environ)

@@ -165,7 +165,7 @@ def _read_case(
     """Return a case, or the problems why it is left out."""
     file = folder / CASES / name
     try:
-        document = read_localized(folder, file, language, lenient=False)
+        document = read_localized(folder, file, language, strict=True)
     except UnreadableFile as error:
         return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
     table, faults = check(document.settings, FORM)

@@ -91,7 +91,7 @@ def _load_skill(folder: Path, locale: str) -> _Read:
     if FILE not in names:
         return _Read(problems=(FileProblem(file=folder, line=None, text=NO_FILE),))
     try:
-        document = read_localized(folder, folder / FILE, FileLanguage(locale=locale, names=names), lenient=True)
+        document = read_localized(folder, folder / FILE, FileLanguage(locale=locale, names=names), strict=False)
     except UnreadableFile as error:
         return _Read(problems=(FileProblem(file=folder / FILE, line=None, text=str(error)),))
     return _complete(folder, names, locale, document)

@@ -54,20 +54,20 @@ class LocalizedFile:
         return FileProblem(file=self.file, line=fault.line, text=fault.text)
 
 
-def read_localized(folder: Path, file: Path, language: FileLanguage, *, lenient: bool) -> LocalizedFile:
+def read_localized(folder: Path, file: Path, language: FileLanguage, *, strict: bool) -> LocalizedFile:
     """Read a file; its variant replaces the body and each setting that it contains. Raises UnreadableFile."""
-    base = _read(folder, file, lenient=lenient)
+    base = _read(folder, file, strict=strict)
     variant = language.variant_of(file.name)
     if variant is None:
         return base
     try:
-        return _over(base, _read(folder, file.with_name(variant), lenient=lenient))
+        return _over(base, _read(folder, file.with_name(variant), strict=strict))
     except UnreadableFile as error:
         raise UnreadableFile(f"its variant {variant}: {error}") from error
 
 
-def _read(folder: Path, file: Path, *, lenient: bool) -> LocalizedFile:
-    document = read_document(read_within(folder, file, LONGEST), strict=not lenient)
+def _read(folder: Path, file: Path, *, strict: bool) -> LocalizedFile:
+    document = read_document(read_within(folder, file, LONGEST), strict=strict)
     return LocalizedFile(file=file, settings=document.settings, body=document.body, end_line=document.end_line)
 
 
