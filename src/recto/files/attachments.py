@@ -78,11 +78,15 @@ class Attachments:
         """Store a file from a message, in base64. The same file sent again is the same attachment (P3)."""
         if not isinstance(file.source, Data):
             raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
-        bytes = await asyncio.to_thread(_decoded, file.source.base64)
+        bytes = await asyncio.to_thread(_decode_base64, file.source.base64)
         name = safe_name(file.name or f"{file.kind}{ending_for(file.mime_type)}")
         attachment = await self._rows.find_same(owner, hashlib.sha256(bytes).hexdigest(), name)
         if attachment is not None:
-            return attachment if await self._is_complete(attachment) else await self._restore(attachment, bytes)
+            if await self._is_complete(attachment):
+                return attachment
+            blob = self._new_id()
+            await self._storage.write(blob, _one(bytes))
+            return await self._replace_blob(attachment, blob)
         return await self.receive(
             Upload(owner=owner, name=name, allowed=allowed, declared_type=file.mime_type), _one(bytes)
         )
@@ -118,7 +122,13 @@ class Attachments:
                 existing = await self._rows.find_blobs(old) if old else frozenset[str]()
                 orphans = [name for name in old if name not in existing]
                 total += await self.delete_blobs(orphans)
-        return await self._clean_unused() + total
+        before = self._clock() - timedelta(hours=self._settings.unused_hours)
+        count = UNUSED_AT_ONCE if self._settings.unused_hours else 0
+        while count >= UNUSED_AT_ONCE:
+            count, blobs = await self._rows.delete_unused(before, UNUSED_AT_ONCE)
+            await self.delete_blobs(blobs)
+            total += count
+        return total
 
     async def probe(self) -> None:
         """Check that files can be written and read, at most every few seconds. Raise StorageDown."""
@@ -166,11 +176,6 @@ class Attachments:
             # Unknown, so the attachment stays unchanged.
             return True
 
-    async def _restore(self, attachment: Attachment, bytes: bytes) -> Attachment:
-        blob = self._new_id()
-        await self._storage.write(blob, _one(bytes))
-        return await self._replace_blob(attachment, blob)
-
     async def _replace_blob(self, attachment: Attachment, blob: str) -> Attachment:
         """Make all attachments with lost bytes use the new ones."""
         LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", attachment.id)
@@ -193,18 +198,6 @@ class Attachments:
             LOGGER.warning("%d files without an owner stay in the storage for now: %s", len(blobs), error.problem)
             return 0
         return len(blobs)
-
-    async def _clean_unused(self) -> int:
-        hours = self._settings.unused_hours
-        if not hours:
-            return 0
-        before, total = self._clock() - timedelta(hours=hours), 0
-        while True:
-            count, blobs = await self._rows.delete_unused(before, UNUSED_AT_ONCE)
-            await self.delete_blobs(blobs)
-            total += count
-            if count < UNUSED_AT_ONCE:
-                return total
 
 
 class _Incoming:
@@ -269,7 +262,7 @@ class _Incoming:
         return self._waiting
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         if len(text) % 4:
             raise ValueError("it has no multiple of four characters")

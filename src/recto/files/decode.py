@@ -122,12 +122,20 @@ def _candidates(data: bytes, label: str) -> Iterator[str]:
     if b"\0" in data:
         # Decode UTF-16 without a mark. In the wrong byte order, blanks and line ends become rare characters.
         ways = [_decode_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
-        best = max((text for text in ways if text), key=_likeness, default="")
+        best = max(
+            filter(None, ways),
+            key=lambda text: 2 * len(ASCII.findall(text[:SAMPLE_BYTES])) + len(LETTERS.findall(text[:SAMPLE_BYTES])),
+            default="",
+        )
         beginning = best[:SAMPLE_BYTES]
         readable = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
         if best and readable >= LETTERS_SHARE * len(beginning):
             yield best
-    yield from _decode_seven_bit(data, label)
+    # Encodings that use only ASCII bytes.
+    escape = next((encoding for mark, encoding in ESCAPES if mark in data), "")
+    encoding = label if label.startswith(SEVEN_BIT) else escape
+    if encoding and data.isascii() and (text := _decode_strict(data, encoding)) is not None:
+        yield text
     if (text := _decode_strict(data, "utf-8")) is not None:
         yield text
         return
@@ -152,14 +160,6 @@ def _decode_strict(data: bytes, encoding: str) -> str | None:
 def _decode_with_damage(data: bytes, encoding: str) -> Iterator[str]:
     text = decode_damaged(data, encoding) if encoding in ENCODINGS else data.decode(encoding, "replace")
     if text.count(UNREADABLE) <= DAMAGED_SHARE * len(text) or _has_few_bad(text):
-        yield text
-
-
-def _decode_seven_bit(data: bytes, label: str) -> Iterator[str]:
-    """Decode text of an encoding that uses only ASCII bytes."""
-    escape = next((encoding for mark, encoding in ESCAPES if mark in data), "")
-    encoding = label if label.startswith(SEVEN_BIT) else escape
-    if encoding and data.isascii() and (text := _decode_strict(data, encoding)) is not None:
         yield text
 
 
@@ -188,11 +188,6 @@ def _decode_mixed(data: bytes) -> Iterator[str]:
     if encoding and next(_decode_with_damage(others, encoding), None) is not None:
         both = zip(lines, texts, strict=True)
         yield "".join([decode_damaged(line, encoding) if text is None else text for line, text in both])
-
-
-def _likeness(text: str) -> int:
-    beginning = text[:SAMPLE_BYTES]
-    return 2 * len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
 
 
 def _is_damaged_utf8(data: bytes) -> bool:
@@ -231,19 +226,17 @@ def _sample(data: bytes) -> bytes:
 
 
 def _guess_legacy(sample: bytes) -> str | None:
-    likely = guess_east_asian(sample)
-    if likely.share >= SURE and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
+    likely, count = guess_east_asian(sample), len(NOT_ASCII.findall(sample))
+    if likely.share >= SURE and count <= FEW_BYTES:
         return likely.encoding
     if encoding := guess_by_alphabet(sample):
         return encoding
     if likely.share >= LIKELY:
         return likely.encoding
-    return _guess_european(sample) if len(NOT_ASCII.findall(sample)) <= EUROPEAN_SHARE * len(sample) else None
-
-
-def _guess_european(sample: bytes) -> str | None:
+    if count > EUROPEAN_SHARE * len(sample):
+        return None
     # Statistics need more than a word or two.
-    if len(NOT_ASCII.findall(sample)) <= FEW_LETTERS:
+    if count <= FEW_LETTERS:
         return "cp1252" if LETTERS.sub("", _decode_strict(sample, "cp1252") or UNREADABLE).isascii() else None
 
     from charset_normalizer import from_bytes  # here: most files are UTF-8, and the import is slow
@@ -278,21 +271,16 @@ def guess_by_alphabet(sample: bytes) -> str | None:
     if len(high) < FEWEST_LETTERS or len(_ASCII_LETTER.findall(words)) > ASCII_SHARE * len(words):
         return None
     data = b"".join(high)
-    likely = [
-        (_alphabet_share(data, encoding, letters), encoding)
-        for letters, encodings in ALPHABETS
-        for encoding in encodings
-    ]
-    share, best = max(likely, key=lambda one: one[0])
-    return best if share >= COMMON_SHARE else None
-
-
-def _alphabet_share(data: bytes, encoding: str, letters: str) -> float:
-    """Return the share of common letters. Capitals are rarer and count a little less."""
-    text = data.decode(encoding, "replace")
-    small = sum(map(text.count, letters))
-    large = sum(map(text.count, letters.upper())) if letters.upper() != letters else 0
-    return (small + CAPITAL * large) / len(text)
+    best, best_share = None, 0.0
+    for letters, encoding in [(letters, encoding) for letters, encodings in ALPHABETS for encoding in encodings]:
+        text = data.decode(encoding, "replace")
+        small = sum(map(text.count, letters))
+        # Capitals are rarer and count a little less.
+        large = sum(map(text.count, letters.upper())) if letters.upper() != letters else 0
+        share = (small + CAPITAL * large) / len(text)
+        if share >= COMMON_SHARE and share > best_share:
+            best, best_share = encoding, share
+    return best
 
 
 UNREADABLE = "\ufffd"
@@ -353,9 +341,11 @@ def decode_damaged(data: bytes, encoding: str) -> str:
     texts, budget = list[str](), _MOST_BYTES
     for line in data.splitlines(keepends=True):
         text = _decode_codec(line, encoding)
-        budget -= 0 if text is not None else len(line)
-        mend = _cheapest_text if budget >= 0 else _replaced
-        texts.append(text if text is not None else mend(line, encoding))
+        if text is None:
+            budget -= len(line)
+            replaced = line.decode(encoding, "replace")
+            text = _cheapest_text(line, encoding) if budget >= 0 else _without_private(replaced, encoding)
+        texts.append(text)
     return "".join(texts)
 
 
@@ -364,10 +354,6 @@ def _decode_codec(data: bytes, encoding: str) -> str | None:
         return _without_private(data.decode(encoding), encoding)
     except UnicodeDecodeError:
         return None
-
-
-def _replaced(line: bytes, encoding: str) -> str:
-    return _without_private(line.decode(encoding, "replace"), encoding)
 
 
 def _without_private(text: str, encoding: str) -> str:

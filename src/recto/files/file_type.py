@@ -1,4 +1,4 @@
-"""File types, told by the first bytes and the name of a file."""
+"""File types, detected from the first bytes and the name of a file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from recto.conversation.file_formats import (
     ONLY_TEXT,
     PLAIN,
     UNKNOWN,
-    FileFormat,
     bare_type,
     ending_of,
     format_by_ending,
@@ -53,15 +52,27 @@ def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
         raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
     format = format_by_ending(ending)
     if format is None:
-        return _by_bytes(head, signature, declared_type)
-    return (
-        _document(head, signature, format, ending)
-        if format.kind == "document"
-        else _media(head, signature, format.kind, ending)
-    )
+        return _type_of_bytes(head, signature, declared_type)
+    kind, mime_type, containers = format.kind, format.mime_type, format.containers
+    if kind != "document":
+        media = signature or (SVG if kind == "image" and is_svg(head) else None)
+        fits = media is not None and kind in media.kinds
+        mime_type = media.mime_type if media else mime_type
+        mime_type = (_AS_SOUND if kind == "audio" else _AS_VIDEO).get(mime_type, mime_type)
+    elif containers == ONLY_TEXT or ("text" in containers and signature is None):
+        fits = signature in (None, RTF) and is_text(head)
+    elif containers == ("pdf",):
+        fits = b"%PDF" in head[:PDF_WITHIN]
+    else:
+        fits = signature is not None and signature.family in containers
+    if not fits:
+        content = signature.word if signature else "text" if is_text(head) else "something unknown"
+        reason = f"its name ends in .{ending}, but its bytes are {content}; send it under the name it should have"
+        raise FileRefused(reason, code="mismatch")
+    return FileType(kind=kind, mime_type=mime_type)
 
 
-def _by_bytes(head: bytes, signature: Signature | None, declared_type: str | None) -> FileType:
+def _type_of_bytes(head: bytes, signature: Signature | None, declared_type: str | None) -> FileType:
     if signature:
         return FileType(kind=signature.kinds[0], mime_type=signature.mime_type)
     if is_svg(head):
@@ -71,33 +82,6 @@ def _by_bytes(head: bytes, signature: Signature | None, declared_type: str | Non
     mime_type = bare_type(declared_type)
     is_known = mime_type.startswith("text/") and format_by_type(mime_type) is not None
     return FileType(kind="document", mime_type=mime_type if is_known else PLAIN)
-
-
-def _document(head: bytes, signature: Signature | None, format: FileFormat, ending: str) -> FileType:
-    containers = format.containers
-    if containers == ONLY_TEXT or ("text" in containers and signature is None):
-        fits = signature in (None, RTF) and is_text(head)
-    elif containers == ("pdf",):
-        fits = b"%PDF" in head[:PDF_WITHIN]
-    else:
-        fits = signature is not None and signature.family in containers
-    if not fits:
-        raise _mismatch(head, signature, ending)
-    return FileType(kind="document", mime_type=format.mime_type)
-
-
-def _media(head: bytes, signature: Signature | None, kind: FileKind, ending: str) -> FileType:
-    signature_or_svg = signature or (SVG if kind == "image" and is_svg(head) else None)
-    if signature_or_svg is None or kind not in signature_or_svg.kinds:
-        raise _mismatch(head, signature, ending)
-    other = _AS_SOUND if kind == "audio" else _AS_VIDEO
-    return FileType(kind=kind, mime_type=other.get(signature_or_svg.mime_type, signature_or_svg.mime_type))
-
-
-def _mismatch(head: bytes, signature: Signature | None, ending: str) -> FileRefused:
-    content = signature.word if signature else "text" if is_text(head) else "something unknown"
-    reason = f"its name ends in .{ending}, but its bytes are {content}; send it under the name it should have"
-    return FileRefused(reason, code="mismatch")
 
 
 Family: TypeAlias = Literal["media", "pdf", "zip", "ole", "rtf", "archive", "program"]
@@ -115,21 +99,10 @@ class Signature:
     family: Family = "media"
 
 
-def _image(word: str, mime_type: str) -> Signature:
-    return Signature(word=word, mime_type=mime_type, kinds=("image",))
-
-
-def _audio(word: str, mime_type: str) -> Signature:
-    return Signature(word=word, mime_type=mime_type, kinds=("audio",))
-
-
-def _video(word: str, mime_type: str) -> Signature:
-    return Signature(word=word, mime_type=mime_type, kinds=("video",))
-
-
-def _either(word: str, mime_type: str, *kinds: FileKind) -> Signature:
-    """Return a container of sound with or without pictures; the name of the file decides."""
-    return Signature(word=word, mime_type=mime_type, kinds=kinds)
+def _media(word: str, mime_type: str, *kinds: FileKind) -> Signature:
+    """Return a type of sound or pictures. Of several kinds, the name of the file decides."""
+    kind = cast("FileKind", mime_type.partition("/")[0])
+    return Signature(word=word, mime_type=mime_type, kinds=kinds or (kind,))
 
 
 def _archive(word: str, mime_type: str) -> Signature:
@@ -141,30 +114,30 @@ PDF = Signature(word="a PDF", mime_type="application/pdf", family="pdf")
 ZIP = Signature(word="a zip archive", mime_type="application/zip", family="zip")
 OLE = Signature(word="an old Office file", mime_type="application/x-ole-storage", family="ole")
 RTF = Signature(word="rich text", mime_type="application/rtf", family="rtf")
-SVG = _image("an SVG image", "image/svg+xml")
-MP4 = _either("MP4", "video/mp4", "video", "audio")
-OGG = _either("Ogg sound", "audio/ogg", "audio", "video")
-MP3 = _audio("MP3 sound", "audio/mpeg")
-QUICKTIME = _video("a QuickTime video", "video/quicktime")
+SVG = _media("an SVG image", "image/svg+xml")
+MP4 = _media("MP4", "video/mp4", "video", "audio")
+OGG = _media("Ogg sound", "audio/ogg", "audio", "video")
+MP3 = _media("MP3 sound", "audio/mpeg")
+QUICKTIME = _media("a QuickTime video", "video/quicktime")
 
 # Long enough to be unique. Shorter beginnings follow in `_PATTERNS`.
 _BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
-    (b"\x89PNG\r\n\x1a\n", _image("a PNG image", "image/png")),
-    (b"\xff\xd8\xff", _image("a JPEG image", "image/jpeg")),
-    (b"GIF87a", _image("a GIF image", "image/gif")),
-    (b"GIF89a", _image("a GIF image", "image/gif")),
-    (b"II*\0", _image("a TIFF image", "image/tiff")),
-    (b"MM\0*", _image("a TIFF image", "image/tiff")),
-    (b"II+\0", _image("a TIFF image", "image/tiff")),
-    (b"MM\0+", _image("a TIFF image", "image/tiff")),
-    (b"#!AMR\n", _audio("AMR sound", "audio/amr")),
-    (b"#!AMR-WB\n", _audio("AMR sound", "audio/amr-wb")),
-    (b"MThd\0\0\0\x06", _audio("MIDI sound", "audio/midi")),
+    (b"\x89PNG\r\n\x1a\n", _media("a PNG image", "image/png")),
+    (b"\xff\xd8\xff", _media("a JPEG image", "image/jpeg")),
+    (b"GIF87a", _media("a GIF image", "image/gif")),
+    (b"GIF89a", _media("a GIF image", "image/gif")),
+    (b"II*\0", _media("a TIFF image", "image/tiff")),
+    (b"MM\0*", _media("a TIFF image", "image/tiff")),
+    (b"II+\0", _media("a TIFF image", "image/tiff")),
+    (b"MM\0+", _media("a TIFF image", "image/tiff")),
+    (b"#!AMR\n", _media("AMR sound", "audio/amr")),
+    (b"#!AMR-WB\n", _media("AMR sound", "audio/amr-wb")),
+    (b"MThd\0\0\0\x06", _media("MIDI sound", "audio/midi")),
     (b"OggS\0", OGG),
-    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", _either("Windows Media", "video/x-ms-wmv", "video", "audio")),
-    (b"\0\0\x01\xba", _video("an MPEG video", "video/mpeg")),
-    (b"\0\0\x01\xb3", _video("an MPEG video", "video/mpeg")),
-    (b"FLV\x01", _video("a Flash video", "video/x-flv")),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", _media("Windows Media", "video/x-ms-wmv", "video", "audio")),
+    (b"\0\0\x01\xba", _media("an MPEG video", "video/mpeg")),
+    (b"\0\0\x01\xb3", _media("an MPEG video", "video/mpeg")),
+    (b"FLV\x01", _media("a Flash video", "video/x-flv")),
     (b"PK\x03\x04", ZIP),
     (b"PK\x05\x06", ZIP),
     (b"PK\x07\x08", ZIP),
@@ -184,33 +157,34 @@ _BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
 )
 # By bytes 8 to 11 of a file that starts with RIFF (or FORM) and its length.
 _IN_RIFF = {
-    (b"RIFF", b"WEBP"): _image("a WebP image", "image/webp"),
-    (b"RIFF", b"WAVE"): _audio("WAV sound", "audio/wav"),
-    (b"RF64", b"WAVE"): _audio("WAV sound", "audio/wav"),
-    (b"RIFF", b"AVI "): _video("an AVI video", "video/x-msvideo"),
-    (b"FORM", b"AIFF"): _audio("AIFF sound", "audio/aiff"),
-    (b"FORM", b"AIFC"): _audio("AIFF sound", "audio/aiff"),
+    (b"RIFF", b"WEBP"): _media("a WebP image", "image/webp"),
+    (b"RIFF", b"WAVE"): _media("WAV sound", "audio/wav"),
+    (b"RF64", b"WAVE"): _media("WAV sound", "audio/wav"),
+    (b"RIFF", b"AVI "): _media("an AVI video", "video/x-msvideo"),
+    (b"FORM", b"AIFF"): _media("AIFF sound", "audio/aiff"),
+    (b"FORM", b"AIFC"): _media("AIFF sound", "audio/aiff"),
 }
 # By the brand at byte 8 of a file with `ftyp` at byte 4.
 _BRANDS = {
-    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), _image("a HEIC image", "image/heic")),
-    **dict.fromkeys((b"mif1", b"msf1"), _image("a HEIF image", "image/heif")),
-    **dict.fromkeys((b"avif", b"avis"), _image("an AVIF image", "image/avif")),
-    **dict.fromkeys((b"M4A ", b"M4B ", b"M4P "), _either("M4A sound", "audio/mp4", "audio", "video")),
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), _media("a HEIC image", "image/heic")),
+    **dict.fromkeys((b"mif1", b"msf1"), _media("a HEIF image", "image/heif")),
+    **dict.fromkeys((b"avif", b"avis"), _media("an AVIF image", "image/avif")),
+    **dict.fromkeys((b"M4A ", b"M4B ", b"M4P "), _media("M4A sound", "audio/mp4", "audio", "video")),
     b"qt  ": QUICKTIME,
 }
+_THREE_GP = _media("3GP", "video/3gpp", "video", "audio")
 # Short beginnings that a text might have by chance; the bytes after them remove the doubt.
 _PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
     (re.compile(pattern, re.DOTALL), signature)
     for pattern, signature in (
         (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
         (rb"ID3[\x02-\x04]..[\0-\x7f]{4}", MP3),
-        (rb"fLaC[\0\x80]", _audio("FLAC sound", "audio/flac")),
+        (rb"fLaC[\0\x80]", _media("FLAC sound", "audio/flac")),
         # A frame: eleven ones, version, layer. A byte order mark (ff fe) would be layer one, which is never used.
-        (rb"\xff[\xf0\xf1\xf8\xf9]", _audio("AAC sound", "audio/aac")),
+        (rb"\xff[\xf0\xf1\xf8\xf9]", _media("AAC sound", "audio/aac")),
         (rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", MP3),
-        (rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _image("a BMP image", "image/bmp")),
-        (rb"\0\0\x01\0[\x01-\xff]\0...\0", _image("an icon", "image/x-icon")),
+        (rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _media("a BMP image", "image/bmp")),
+        (rb"\0\0\x01\0[\x01-\xff]\0...\0", _media("an icon", "image/x-icon")),
         (rb"MZ[^\0]{0,62}\0", PROGRAM),
     )
 )
@@ -231,49 +205,40 @@ def find_signature(head: bytes) -> Signature | None:
     for pattern, signature in _PATTERNS:
         if pattern.match(head):
             return signature
-    inner = _IN_RIFF.get((head[:4], head[8:12])) or _in_boxes(head) or _in_matroska(head)
-    return inner or (PDF if b"%PDF-" in head[:PDF_WITHIN] else None)
+    brand = head[8:12]
+    if signature := _IN_RIFF.get((head[:4], brand)):
+        return signature
+    if head[4:8] == b"ftyp":
+        return _THREE_GP if brand.startswith((b"3gp", b"3g2")) else _BRANDS.get(brand, MP4)
+    if head.startswith(b"\x1a\x45\xdf\xa3"):
+        mime_type = "video/webm" if b"webm" in head[:64] else "video/x-matroska"
+        return _media("Matroska", mime_type, "video", "audio")
+    return PDF if b"%PDF-" in head[:PDF_WITHIN] else None
 
 
 def is_text(head: bytes) -> bool:
     """Return True if the first bytes of a file are text in any encoding."""
     for mark, encoding in MARKS:
         if head.startswith(mark):
-            return _decoded(head, encoding) is not None
+            return _decode_head(head, encoding) is not None
     if any(decode_chinese_utf16(head)):
         return True
     if b"\0" in head:
         return any(_is_evidently(head, encoding) for encoding in _WIDE)
-    return _decoded(head, "utf-8") is not None or len(_CONTROLS.findall(head)) <= len(head) * _MOST_CONTROLS
+    return _decode_head(head, "utf-8") is not None or len(_CONTROLS.findall(head)) <= len(head) * _MOST_CONTROLS
 
 
 def is_svg(head: bytes) -> bool:
     """Return True if a text starts with an `svg` element after declarations and comments."""
     encoding = next((encoding for mark, encoding in MARKS if head.startswith(mark)), "utf-8")
-    text = (_decoded(head, encoding) or "").removeprefix("\ufeff").lstrip()
+    text = (_decode_head(head, encoding) or "").removeprefix("\ufeff").lstrip()
     for opening, closing in (("<?", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"), ("<!--", "-->")):
         while text.startswith(opening):
             text = text.partition(closing)[2].lstrip(" \t\r\n]>" if opening == "<!DOCTYPE" else None)
     return _SVG.match(text) is not None
 
 
-def _in_boxes(head: bytes) -> Signature | None:
-    if head[4:8] != b"ftyp":
-        return None
-    brand = head[8:12]
-    if brand.startswith((b"3gp", b"3g2")):
-        return _either("3GP", "video/3gpp", "video", "audio")
-    return _BRANDS.get(brand, MP4)
-
-
-def _in_matroska(head: bytes) -> Signature | None:
-    if not head.startswith(b"\x1a\x45\xdf\xa3"):
-        return None
-    is_webm = b"webm" in head[:64]
-    return _either("Matroska", "video/webm" if is_webm else "video/x-matroska", "video", "audio")
-
-
-def _decoded(head: bytes, encoding: str) -> str | None:
+def _decode_head(head: bytes, encoding: str) -> str | None:
     """Decode bytes; an incomplete character at their end is ignored."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head)
@@ -286,7 +251,7 @@ def _is_evidently(head: bytes, encoding: str) -> bool:
 
     In the wrong byte order, ASCII becomes characters whose number ends in two zeros; texts seldom have these.
     """
-    text = _decoded(head, encoding) or ""
+    text = _decode_head(head, encoding) or ""
     if len(head) % 2 or not all(one.isspace() or unicodedata.category(one) not in _NO_TEXT for one in text):
         return False
     return 0 < sum(map(str.isascii, text)) >= sum(ord(one) & 0xFF == 0 for one in text)

@@ -108,12 +108,19 @@ _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 def parse_keys(text: str) -> tuple[SigningKey, ...]:
     """Parse keys of the form `id:secret,id:secret`. The first signs, all verify. No error shows a secret."""
-    keys = tuple([_parse_key(one.strip()) for one in text.split(",") if one.strip()])
+    keys = list[SigningKey]()
+    for key in filter(None, map(str.strip, text.split(","))):
+        id, colon, secret = key.partition(":")
+        if not colon or not _ID.fullmatch(id):
+            raise _wrong("a key is id:secret, its id of letters, digits, - and _. Write id:secret,id:secret")
+        if len(secret) < SECRET_CHARACTERS:
+            raise _wrong(f"the secret of key {id!r} is too short. Give it {SECRET_CHARACTERS} characters or more")
+        keys.append(SigningKey(id=id, secret=secret.encode("utf-8", "surrogateescape")))
     if not keys:
         raise _wrong("it names no key. Write id:secret,id:secret")
     if len({key.id for key in keys}) < len(keys):
         raise _wrong("two keys have the same id. Give each its own")
-    return keys
+    return tuple(keys)
 
 
 def load_keys(folder: Path) -> tuple[SigningKey, ...]:
@@ -145,15 +152,6 @@ def rotate_keys(folder: Path) -> str:
     except OSError as error:
         raise _unusable(file, error) from error
     return new.id
-
-
-def _parse_key(text: str) -> SigningKey:
-    id, colon, secret = text.partition(":")
-    if not colon or not _ID.fullmatch(id):
-        raise _wrong("a key is id:secret, its id of letters, digits, - and _. Write id:secret,id:secret")
-    if len(secret) < SECRET_CHARACTERS:
-        raise _wrong(f"the secret of key {id!r} is too short. Give it {SECRET_CHARACTERS} characters or more")
-    return SigningKey(id=id, secret=secret.encode("utf-8", "surrogateescape"))
 
 
 def _wrong(problem: str) -> SettingsError:

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,13 +112,15 @@ class DocumentFolder:
         process writes. Return the number of deletions.
         """
         documents, garbage = list[tuple[float, int, Path]](), list[Path]()
-        for path in self._paths():
-            with suppress(OSError):
-                status = path.lstat()
-                if _NAME.fullmatch(path.name) and status.st_mtime >= oldest:
-                    documents.append((status.st_mtime, status.st_size, path))
-                elif path not in staged and (path.suffix != STAGED or status.st_mtime < stale):
-                    garbage.append(path)
+        for child in _children(self._folder):
+            is_blob = (is_ours(child.name) or _HASH.fullmatch(child.name)) and not child.is_symlink() and child.is_dir()
+            for path in _children(child) if is_blob else [child]:
+                with suppress(OSError):
+                    status = path.lstat()
+                    if _NAME.fullmatch(path.name) and status.st_mtime >= oldest:
+                        documents.append((status.st_mtime, status.st_size, path))
+                    elif path not in staged and (path.suffix != STAGED or status.st_mtime < stale):
+                        garbage.append(path)
         size = 0
         for _, bytes, path in sorted(documents, reverse=True):
             size += bytes
@@ -129,12 +131,6 @@ class DocumentFolder:
                 with suppress(OSError):
                     path.parent.rmdir()
         return len(garbage)
-
-    def _paths(self) -> Iterator[Path]:
-        """Yield what is in the folders of blobs, and what is no such folder."""
-        for path in _children(self._folder):
-            is_blob = (is_ours(path.name) or _HASH.fullmatch(path.name)) and not path.is_symlink() and path.is_dir()
-            yield from _children(path) if is_blob else [path]
 
 
 def remove(path: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import TypeAlias
 
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Extent, Unit, text_of
@@ -49,9 +49,7 @@ class ReadDocument:
         return text_of(self.elements)
 
     def pages(self, first: int, last: int | None) -> tuple[Element, ...]:
-        """Return the elements of these pages, slides or sheets, counted from 1. Those before the first page belong to
-        it.
-        """
+        """Return the elements of these pages, counted from 1. Elements before the first page belong to it."""
         elements: list[Element] = []
         page = 1
         for element in self.elements:
@@ -149,19 +147,10 @@ async def _pieces(source: Path | bytes) -> AsyncGenerator[bytes]:
     if isinstance(source, bytes):
         yield source
         return
-    file = await asyncio.to_thread(_open_file, source)
     try:
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-            yield piece
-    except OSError as error:
-        raise FileRefused(FORBIDDEN.format(why=error.strerror), code="unreadable") from error
-    finally:
-        file.close()
-
-
-def _open_file(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
+        with await asyncio.to_thread(lambda: source.open("rb")) as file:
+            while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                yield piece
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileRefused(MISSING, code="missing") from error
     except IsADirectoryError as error:

@@ -1,6 +1,6 @@
-"""Addresses in the web: which are public, how a url names a host, which hosts are allowed. Pure; opens nothing.
+"""Web addresses: public IP ranges, URL parsing and allowed hosts. Opens no connection.
 
-A url that two readers could read in two ways is refused, not repaired.
+A URL that two parsers could read in two ways is rejected, not repaired.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_CHARACTERS = 4_000
 HOST_CHARACTERS = 253
 LARGEST_PORT = 65_535
 
-# Written out here: what Python calls global differs from version to version.
+# Our own list: `is_global` of Python differs from version to version.
 _NOT_PUBLIC_4 = [
     ip_network(one)
     for one in (
@@ -29,14 +29,14 @@ _NOT_PUBLIC_4 = [
         "168.63.129.16/32",
     )
 ]
-# All that is routed is in here; private, link-local, multicast and v4-mapped addresses are not.
+# Contains all routed addresses; private, link-local, multicast and v4-mapped addresses are not.
 _ROUTED_6 = IPv6Network("2000::/3")
 # Protocols and tunnels (Teredo, benchmarks, 6to4), documentation.
 _NOT_PUBLIC_6 = [ip_network(one) for one in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
 # A gateway of the network leads from here to the IPv4 address in its last bits.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
-# Readers differ in what they make of these: skipped, turned around, or taken for the end.
+# Parsers disagree on these characters: some skip or reverse them, some end the URL there.
 _DOUBTFUL = re.compile(r"[\s\\\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _URL = re.compile(r"[A-Za-z]+://(?P<authority>[^/?#]*)(?P<rest>[^#]*)")
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::(?P<port>[0-9]{1,5}))?")
@@ -48,7 +48,7 @@ _AS_THEY_ARE = "!$%&'()*+,-./:;=?@_~[]"
 
 @dataclass(frozen=True, kw_only=True)
 class WebUrl:
-    """A url in the one spelling that is asked for. The host is in lower case and ASCII; one of IPv6 has no brackets."""
+    """A URL in normal form. The host is in lower case and ASCII; an IPv6 address has no brackets."""
 
     scheme: str
     host: str
@@ -57,14 +57,14 @@ class WebUrl:
 
     @property
     def url(self) -> str:
-        """The whole of it."""
+        """The complete URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.target}"
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is one of the public internet's. What is no address, or has a zone, is not."""
+    """Return True for an address of the public internet; False for other texts and addresses with a zone."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -79,7 +79,7 @@ def is_public(address: str) -> bool:
 
 
 def read_url(text: str) -> WebUrl:
-    """A url of http or https. FileRefused (`bad_url`) for any other, and for one that hides where it leads."""
+    """Parse an http or https URL. Raise FileRefused (`bad_url`) for any other, or one that hides its target."""
     if len(text) > MOST_CHARACTERS:
         raise _bad(f"it has {len(text):,} characters; urls may have {MOST_CHARACTERS:,}")
     if _DOUBTFUL.search(text):
@@ -106,7 +106,7 @@ def read_url(text: str) -> WebUrl:
 
 
 def check_url(text: str, hosts: Sequence[str], own: str | None = None) -> WebUrl:
-    """A url that may be asked for, as far as its words tell. `own` is the url of this server, which never may."""
+    """Parse a URL and check its host. `own` is the URL of this server, which is always rejected."""
     target = read_url(text)
     if not is_allowed_host(target.host, target.port, target.scheme, hosts):
         text = f"no files are taken from {target.host[:100]} on port {target.port}; download it yourself and upload it"
@@ -117,7 +117,7 @@ def check_url(text: str, hosts: Sequence[str], own: str | None = None) -> WebUrl
 
 
 def follow(at: WebUrl, location: str) -> WebUrl:
-    """Where a redirect leads. From https to http it leads nowhere."""
+    """Return the target of a redirect. Raise FileRefused for a redirect from https to http."""
     if _DOUBTFUL.search(location):
         raise _bad("it leads on to a url with a space, a backslash or a control character in it")
     onward = read_url(urljoin(at.url, location))
@@ -127,9 +127,9 @@ def follow(at: WebUrl, location: str) -> WebUrl:
 
 
 def ascii_host(host: str) -> str:
-    """A host as it is asked for: lower case, ASCII (xn--...), no dot at its end. An address is in its usual form.
+    """Return a host in normal form: lower case, ASCII (xn--...), no dot at its end; addresses in their usual form.
 
-    A name whose characters stand for others, such as ⓔ for e, is refused: it is never silently taken for another.
+    Raise FileRefused for a name whose characters stand for others, such as ⓔ for e.
     """
     if host.startswith("["):
         try:
@@ -140,64 +140,54 @@ def ascii_host(host: str) -> str:
     ascii = ".".join([_ascii_label(label) for label in name.split(".")])
     if len(ascii) > HOST_CHARACTERS:
         raise _bad("its host is too long for a name")
-    if _NUMBER.fullmatch(ascii.rpartition(".")[2]):
-        return _address_4(ascii)
-    return ascii
+    if not _NUMBER.fullmatch(ascii.rpartition(".")[2]):
+        return ascii
+    try:
+        return str(IPv4Address(ascii))
+    except ValueError as error:
+        raise _bad("its host is a number, which programs read in different ways; write it as 192.0.2.1") from error
 
 
 def is_allowed_host(host: str, port: int, scheme: str, patterns: Sequence[str]) -> bool:
-    """Whether patterns such as `example.com`, `*.example.com`, `example.com:8443` or `*` allow a host and port.
+    """Return True if a pattern such as `example.com`, `*.example.com`, `example.com:8443` or `*` allows a host.
 
-    Where a pattern names no port, it is the usual one of the scheme.
+    A pattern without a port allows the usual port of the scheme.
     """
     try:
         name = ascii_host(f"[{host}]" if ":" in host else host)
     except FileRefused:
         return False
-    return any(_matches(name, port, scheme, pattern.lower()) for pattern in patterns)
+    # Nothing is below an address.
+    is_address = ":" in name or bool(_NUMBER.fullmatch(name.rpartition(".")[2]))
+    for pattern in patterns:
+        host_pattern, _, port_text = pattern.lower().partition(":")
+        is_below = host_pattern.startswith("*.") and name.endswith(host_pattern[1:]) and not is_address
+        if (host_pattern in ("*", name) or is_below) and port == (int(port_text) if port_text else PORTS.get(scheme)):
+            return True
+    return False
 
 
 def is_same_server(one: WebUrl, other: WebUrl) -> bool:
-    """Whether two urls lead to one server. The usual ports of a host count as one: behind both is the same."""
+    """Return True if two URLs name one server. The usual ports of a host count as one."""
     return one.host == other.host and (one.port == other.port or {one.port, other.port} <= set(PORTS.values()))
 
 
-def _matches(host: str, port: int, scheme: str, pattern: str) -> bool:
-    host_pattern, _, port_text = pattern.partition(":")
-    if port != (int(port_text) if port_text else PORTS.get(scheme)):
-        return False
-    if host_pattern == "*":
-        return True
-    if host_pattern.startswith("*."):
-        # Nothing is below an address.
-        return host.endswith(host_pattern[1:]) and not (":" in host or bool(_NUMBER.fullmatch(host.rpartition(".")[2])))
-    return host == host_pattern
-
-
-def _address_4(text: str) -> str:
-    try:
-        return str(IPv4Address(text))
-    except ValueError as error:
-        raise _bad("its host is a number, which programs read in different ways; write it as 192.0.2.1") from error
-
-
 def _ascii_label(label: str) -> str:
-    ascii_label = label if label.isascii() else _encoded(label)
-    if not _LABEL.fullmatch(ascii_label):
+    if not label.isascii():
+        # IDNA 2003 replaces some characters: reject a label that does not decode to itself.
+        try:
+            encoded = label.encode("idna")
+            unchanged = encoded.decode("idna") == label
+        except UnicodeError:
+            encoded, unchanged = b"", False
+        if not unchanged or not encoded.startswith(b"xn--"):
+            raise _bad(
+                "its host has characters that stand for others; write the host in ASCII, such as xn--bcher-kva.de"
+            )
+        label = encoded.decode()
+    if not _LABEL.fullmatch(label):
         raise _bad("its host is no name; names are letters, digits and hyphens between dots")
-    return ascii_label
-
-
-def _encoded(label: str) -> str:
-    """In ASCII. The old rules change some characters for others on the way; what does not come back unchanged did."""
-    try:
-        encoded = label.encode("idna")
-        unchanged = encoded.decode("idna") == label
-    except UnicodeError:
-        encoded, unchanged = b"", False
-    if not unchanged or not encoded.startswith(b"xn--"):
-        raise _bad("its host has characters that stand for others; write the host in ASCII, such as xn--bcher-kva.de")
-    return encoded.decode()
+    return label
 
 
 def _bad(problem: str) -> FileRefused:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
@@ -19,7 +22,6 @@ from recto.config.file_settings import OutboundSettings
 from recto.config.run_settings import Timeouts
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.fetch.addresses import WebUrl, check_url, follow, is_public
-from recto.files.fetch.lookup import Lookup, SystemResolver
 from recto.files.fetch.web_names import web_name
 from recto.http.client import (
     Address,
@@ -118,13 +120,19 @@ class Outbound:
     ) -> AsyncGenerator[tuple[HttpConnection, WebUrl]]:
         """Return the response after all redirects. Each redirect is checked like the first URL."""
         for _ in range(self.settings.redirects + 1):
-            client = exchange.client(url)
-            with closing(client):
+            with closing(exchange.client(url)) as client:
                 answer = await exchange.request(client, url)
                 if answer.status not in REDIRECTS:
                     yield answer, url
                     return
-            url = _redirect_target(url, answer.header(b"location"), check)
+            location = answer.header(b"location")
+            if not location:
+                text = f"{url.host} leads on to another url and does not say which; {UPLOAD}"
+                raise FileRefused(text, code="redirects")
+            try:
+                url = check(follow(url, location).url)
+            except FileRefused as error:
+                raise FileRefused(f"{url.host} leads on to another url: {error}", code=error.code) from error
         text = f"it leads on from url to url more than {self.settings.redirects} times"
         raise FileRefused(f"{text}; give the url it ends at", code="redirects")
 
@@ -139,6 +147,54 @@ class Outbound:
             size += len(piece)
             _check_size(size, most)
             yield piece
+
+
+class SystemResolver:
+    """The system's resolver with its own threads, so that a DNS server that hangs delays only its own callers.
+
+    A lookup cannot be cancelled: its thread goes on after the caller gave up. The pool therefore needs a thread for
+    each lookup in progress, abandoned ones included.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="recto-lookup")
+
+    async def __call__(self, host: str, port: int) -> Sequence[Address]:
+        """Return all addresses of a host in the system's order of preference."""
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, look_up)
+
+
+class Lookup:
+    """The lookups of one fetch, one after another. The last may outlive its caller."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._task: asyncio.Task[Sequence[Address]] | None = None
+
+    async def find(self, host: str, port: int) -> Sequence[Address]:
+        """Return the addresses of a host. Cancelling the caller does not cancel the lookup."""
+
+        async def look_up() -> Sequence[Address]:
+            return await self._resolve(host, port)
+
+        self._task = asyncio.create_task(look_up())
+        await asyncio.wait([self._task])
+        return self._task.result()
+
+    def when_done(self, act: Callable[[], None]) -> None:
+        """Call a function when no lookup is in progress."""
+
+        def finish(task: asyncio.Task[Sequence[Address]]) -> None:
+            # asyncio would log an error that nobody retrieves.
+            if not task.cancelled():
+                task.exception()
+            act()
+
+        if self._task is None or self._task.done():
+            act()
+        else:
+            self._task.add_done_callback(finish)
 
 
 class _ForbiddenAddress(OSError):
@@ -234,21 +290,21 @@ class _Exchange:
         try:
             yield
         except (OSError, ValueError) as error:
-            raise self._refusal(url.host, error) from error
-
-    def _refusal(self, host: str, error: Exception) -> FileRefused:
-        if self._guard.has_refused:
-            text = f"{host} is at an address that is not public, and only public ones are asked; {UPLOAD}"
-            return FileRefused(text, code="private_address")
-        match error:
-            case ssl.SSLCertVerificationError():
-                return FileRefused(f"the certificate of {host} is not valid; {UPLOAD}", code="unreachable")
-            case BrokenAnswer() | ClosedUnanswered() | ValueError():
-                return FileRefused(f"{host} broke off, or sent what is no answer; {UPLOAD}", code="unreachable")
-            case TimeoutError() if not isinstance(error, ConnectTimeout):
-                return FileRefused(f"{host} took too long to send it; {UPLOAD}", code="too_slow")
-            case _:
-                return FileRefused(f"{host} cannot be reached; check the url, or {UPLOAD}", code="unreachable")
+            host, code = url.host, "unreachable"
+            if self._guard.has_refused:
+                code, text = (
+                    "private_address",
+                    f"{host} is at an address that is not public, and only public ones are asked",
+                )
+            elif isinstance(error, ssl.SSLCertVerificationError):
+                text = f"the certificate of {host} is not valid"
+            elif isinstance(error, BrokenAnswer | ClosedUnanswered | ValueError):
+                text = f"{host} broke off, or sent what is no answer"
+            elif isinstance(error, TimeoutError) and not isinstance(error, ConnectTimeout):
+                code, text = "too_slow", f"{host} took too long to send it"
+            else:
+                raise FileRefused(f"{host} cannot be reached; check the url, or {UPLOAD}", code=code) from error
+            raise FileRefused(f"{text}; {UPLOAD}", code=code) from error
 
 
 def _parse_network(text: str) -> IPv4Network | IPv6Network:
@@ -257,15 +313,6 @@ def _parse_network(text: str) -> IPv4Network | IPv6Network:
     except ValueError as error:
         allowed = "it has networks such as 10.0.0.0/8 or fd00::/8, by commas"
         raise SettingsError(name="fetch_networks", value=text, allowed=allowed) from error
-
-
-def _redirect_target(url: WebUrl, location: str, check: Callable[[str], WebUrl]) -> WebUrl:
-    if not location:
-        raise FileRefused(f"{url.host} leads on to another url and does not say which; {UPLOAD}", code="redirects")
-    try:
-        return check(follow(url, location).url)
-    except FileRefused as error:
-        raise FileRefused(f"{url.host} leads on to another url: {error}", code=error.code) from error
 
 
 def _fetched_file(answer: HttpConnection, first: WebUrl, last: WebUrl, pieces: AsyncIterator[bytes]) -> Fetched:

@@ -167,36 +167,33 @@ def frame_from(body: bytes) -> Frame | Ready:
         raise WireError(where=CHILD, problem="a frame that is no JSON") from error
     if not isinstance(row, dict):
         raise WireError(where=CHILD, problem="a frame that is no object")
+    row = cast("FrameRow", row)
     try:
-        return _frame(cast("FrameRow", row))
+        match row["frame"]:
+            case "found":
+                elements = [_element(cast("FrameRow", element)) for element in cast("list[Json]", row["elements"])]
+                value = row.get("scans", False)
+                if not isinstance(value, bool):
+                    raise TypeError("neither true nor false")
+                return FoundElements(elements=tuple(elements), pages=_number(row["pages"]), scans=value)
+            case "opened":
+                unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
+                return DocumentStart(
+                    unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"])
+                )
+            case "failed":
+                code, reason = _text(row["code"]), _text(row["reason"])
+                if not code.isidentifier() or len(code) > CODE_CHARACTERS:
+                    raise ValueError("code")
+                return Failed(code=code, reason=reason[:REASON_CHARACTERS])
+            case "ended":
+                return DocumentEnd()
+            case "ready":
+                return Ready()
+            case _:
+                raise ValueError("frame")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(where=CHILD, problem=f"a frame with a field that is wrong: {error}") from error
-
-
-def _frame(row: FrameRow) -> Frame | Ready:
-    match row["frame"]:
-        case "found":
-            elements = [_element(cast("FrameRow", element)) for element in cast("list[Json]", row["elements"])]
-            value = row.get("scans", False)
-            if not isinstance(value, bool):
-                raise TypeError("neither true nor false")
-            return FoundElements(elements=tuple(elements), pages=_number(row["pages"]), scans=value)
-        case "opened":
-            unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
-            return DocumentStart(
-                unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"])
-            )
-        case "failed":
-            code, reason = _text(row["code"]), _text(row["reason"])
-            if not code.isidentifier() or len(code) > CODE_CHARACTERS:
-                raise ValueError("code")
-            return Failed(code=code, reason=reason[:REASON_CHARACTERS])
-        case "ended":
-            return DocumentEnd()
-        case "ready":
-            return Ready()
-        case _:
-            raise ValueError("frame")
 
 
 def _element(row: FrameRow) -> Element:

@@ -80,11 +80,8 @@ class Parsers:
                 if size > task.limits.file_bytes:
                     text = TOO_LARGE.format(size=task.limits.file_bytes, instead=INSTEAD)
                     raise FileRefused(text, code="too_large")
-                most, of_owner, total = (
-                    self._settings.waiting_bytes,
-                    self._waiting_bytes[owner],
-                    self._waiting_bytes.total(),
-                )
+                most, total = self._settings.waiting_bytes, self._waiting_bytes.total()
+                of_owner = self._waiting_bytes[owner]
                 # A single document always fits; all documents of one user get half of the room.
                 if (total > most and total > size) or (of_owner > most / 2 and of_owner > size):
                     raise FileRefused(BUSY, code="busy")
@@ -175,18 +172,15 @@ class Parsers:
                 text = TOO_LONG.format(seconds=frame_filter.seconds, instead=INSTEAD)
                 raise FileRefused(text, code="too_long") from error
             except (ChildGone, WireError) as error:
-                raise await self._failure(child, error) from error
+                if self._is_closed:
+                    raise FileRefused(CLOSED, code="busy") from error
+                if isinstance(error, ChildGone) and await child.had_too_little_memory():
+                    raise FileRefused(MEMORY.reason, code=MEMORY.code) from error
+                # The document may not be the cause.
+                LOGGER.warning("a parser process failed: %s", str(error) or type(error).__name__)
+                raise FileRefused(CRASHED, code="crashed") from error
             for one in allowed:
                 yield one
-
-    async def _failure(self, child: ChildProcess, error: Exception) -> FileRefused:
-        if self._is_closed:
-            return FileRefused(CLOSED, code="busy")
-        if isinstance(error, ChildGone) and await child.had_too_little_memory():
-            return FileRefused(MEMORY.reason, code=MEMORY.code)
-        # The document may not be the cause.
-        LOGGER.warning("a parser process failed: %s", str(error) or type(error).__name__)
-        return FileRefused(CRASHED, code="crashed")
 
     # Processes
 
@@ -329,7 +323,13 @@ class FairQueue:
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, deque()).append(waiter)
         self._assign()
-        self._reject_excess(owner)
+        waiting = {name: [one for one in waiters if not one.done()] for name, waiters in self._waiting.items()}
+        if sum(map(len, waiting.values())) > self._most_waiting:
+            # Among equals the newcomer is rejected, so that no owner loses a place to an equal.
+            largest = max(waiting, key=lambda name: (len(waiting[name]), name == owner))
+            newest = waiting[largest][-1]
+            self._leave(largest, newest)
+            newest.set_exception(FileRefused(BUSY, code="busy"))
         try:
             await waiter
         except asyncio.CancelledError:
@@ -337,16 +337,6 @@ class FairQueue:
                 self._release(owner)
             self._leave(owner, waiter)
             raise
-
-    def _reject_excess(self, newcomer: str) -> None:
-        waiting = {owner: [one for one in waiters if not one.done()] for owner, waiters in self._waiting.items()}
-        if sum(map(len, waiting.values())) <= self._most_waiting:
-            return
-        # Among equals the newcomer is rejected, so that no owner loses a place to an equal.
-        owner = max(waiting, key=lambda name: (len(waiting[name]), name == newcomer))
-        newest = waiting[owner][-1]
-        self._leave(owner, newest)
-        newest.set_exception(FileRefused(BUSY, code="busy"))
 
     def _release(self, owner: str) -> None:
         self._free += 1
@@ -369,7 +359,11 @@ class FairQueue:
             self._last_turn.pop(owner, None)
 
     def _assign(self) -> None:
-        while self._free > 0 and (owner := self._next_owner()) is not None:
+        while self._free > 0:
+            owners = [owner for owner in self._waiting if self._places[owner] < self._of_owner]
+            if not owners:
+                return
+            owner = min(owners, key=lambda owner: (self._places[owner], self._last_turn.get(owner, 0)))
             waiters = self._waiting.pop(owner)
             waiter = waiters.popleft()
             if waiters:
@@ -380,10 +374,6 @@ class FairQueue:
                 self._turn += 1
                 self._last_turn[owner] = self._turn
                 waiter.set_result(None)
-
-    def _next_owner(self) -> str | None:
-        owners = [owner for owner in self._waiting if self._places[owner] < self._of_owner]
-        return min(owners, key=lambda owner: (self._places[owner], self._last_turn.get(owner, 0)), default=None)
 
 
 class Spool:

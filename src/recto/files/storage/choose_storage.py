@@ -81,11 +81,6 @@ def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledSt
     if endpoint is not None and not re.fullmatch(r"https?://[^/?#@\s]+", endpoint):
         raise _wrong("its endpoint is no address: write http://HOST:PORT or https://HOST")
     region = options.get("region") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    who = _credentials(keys, region or "us-east-1", environment)
-    return S3Storage(Bucket(name=name, who=who, prefix=prefix, endpoint=endpoint))
-
-
-def _credentials(keys: str, region: str, environment: Mapping[str, str]) -> S3Credentials:
     if keys:
         access, _, secret = keys.partition(":")
         access, secret, token = unquote(access), unquote(secret), None
@@ -94,7 +89,8 @@ def _credentials(keys: str, region: str, environment: Mapping[str, str]) -> S3Cr
         token = environment.get("AWS_SESSION_TOKEN")
     if not access or not secret:
         raise _wrong("there are no credentials for the bucket. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-    return S3Credentials(access_key=access, secret_key=secret, token=token, region=region)
+    who = S3Credentials(access_key=access, secret_key=secret, token=token, region=region or "us-east-1")
+    return S3Storage(Bucket(name=name, who=who, prefix=prefix, endpoint=endpoint))
 
 
 def _wrong(problem: str) -> SettingsError:

@@ -125,7 +125,15 @@ class LocalStorage:
 
     async def remove_leftovers(self) -> None:
         """Delete staged files: all of them, or in a shared folder those unchanged for long."""
-        await _on_disk(self._remove_leftovers)
+
+        def remove_old() -> None:
+            before = time.time() - STAGED_SECONDS
+            for path in filter(lambda path: is_ours(path.name), self._staged.iterdir()):
+                with suppress(FileNotFoundError):
+                    if not self._is_shared or path.stat().st_mtime < before:
+                        path.unlink()
+
+        await _on_disk(remove_old)
 
     def _path(self, name: str) -> Path:
         # By hash: names start with their time and would all be in one folder.
@@ -142,13 +150,6 @@ class LocalStorage:
                 modified = datetime.fromtimestamp(status.st_mtime, UTC)
                 if stat.S_ISREG(status.st_mode):
                     yield StoredBlob(name=path.name, size=status.st_size, modified=modified)
-
-    def _remove_leftovers(self) -> None:
-        before = time.time() - STAGED_SECONDS
-        for path in filter(lambda path: is_ours(path.name), self._staged.iterdir()):
-            with suppress(FileNotFoundError):
-                if not self._is_shared or path.stat().st_mtime < before:
-                    path.unlink()
 
 
 def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int:
@@ -187,7 +188,10 @@ class _StoredFile:
             if self._is_closed:
                 return b""
             if self._file is None:
-                self._file = self._open()
+                try:
+                    self._file = self._path.open("rb", buffering=0)
+                except FileNotFoundError:
+                    raise NotFound(what="file", id=self._path.name) from None
             self._file.seek(place)
             return self._file.read(size)
 
@@ -197,12 +201,6 @@ class _StoredFile:
             self._is_closed = True
             if self._file:
                 self._file.close()
-
-    def _open(self) -> BinaryIO:
-        try:
-            return self._path.open("rb", buffering=0)
-        except FileNotFoundError:
-            raise NotFound(what="file", id=self._path.name) from None
 
 
 def _blobs(folder: Path) -> Iterator[Path]:

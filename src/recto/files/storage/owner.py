@@ -55,17 +55,27 @@ async def claim_storage(
     Raise SettingsError if it belongs to another.
     """
     label, note = await _labels(storage, database)
-    if label is None:
-        await _label(storage, database, note, Label(storage=new_id(), owner=owner))
-    elif label.owner != owner or note not in (None, label):
+    if label is not None and (label.owner != owner or note not in (None, label)):
         raise _wrong(ANOTHERS)
-    elif note is None:
-        # Store the note for an existing label: the database is new, or older than the label
-        content = await _look(storage, database)
-        # Any such database says `shared`; only files show that it is this one.
-        if content == "others" or (content == "nothing" and label.owner == SHARED):
-            raise _wrong(ANOTHERS)
+    if label is not None and note is not None:
+        return
+    content = await _look(storage, database)
+    # A database without a note is new, or older than the label. Only files tell one shared database from another.
+    if content == "others" or (label is not None and content == "nothing" and label.owner == SHARED):
+        raise _wrong(ANOTHERS)
+    if label is not None:
         await database.notes.add(NOTE, _text(label))
+        return
+    if content == "nothing" and note is not None and note.owner != owner and database.is_shared:
+        raise _wrong(ELSEWHERE)
+    new = Label(storage=new_id(), owner=owner)
+    if note is None:
+        note = _read((await database.notes.add(NOTE, _text(new))).encode())
+    if note is None or note.owner != owner:
+        # The copy of a database contains the note of the original.
+        note = new
+        await database.notes.set(NOTE, _text(note))
+    await storage.write_label(_text(note).encode())
 
 
 async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner: str) -> None:
@@ -86,23 +96,6 @@ async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[L
     """Return the label of the storage and the note of the database."""
     label, note = await storage.read_label(), await database.notes.find(NOTE)
     return _read(label), _read(note.encode() if note is not None else None)
-
-
-async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label | None, new: Label) -> None:
-    """Label a storage without a label if it is empty or has files of this database."""
-    content = await _look(storage, database)
-    if content == "others":
-        raise _wrong(ANOTHERS)
-    if content == "nothing" and note is not None and note.owner != new.owner and database.is_shared:
-        raise _wrong(ELSEWHERE)
-    label = note
-    if note is None:
-        label = _read((await database.notes.add(NOTE, _text(new))).encode())
-    if label is None or label.owner != new.owner:
-        # The copy of a database contains the note of the original.
-        label = new
-        await database.notes.set(NOTE, _text(label))
-    await storage.write_label(_text(label).encode())
 
 
 async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOwner:

@@ -51,7 +51,20 @@ class S3Storage:
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
-        self._store = _open(bucket)
+        who = bucket.who
+        keys: S3Config = {"access_key_id": who.access_key, "secret_access_key": who.secret_key, "region": who.region}
+        if who.token:
+            keys["session_token"] = who.token
+        if bucket.endpoint:
+            keys["endpoint"] = bucket.endpoint
+        is_plain = bool(bucket.endpoint and bucket.endpoint.startswith("http://"))
+        self._store = S3Store(
+            bucket.name,
+            prefix=bucket.prefix or None,
+            config=keys,
+            client_options={"allow_http": is_plain, "timeout": timedelta(seconds=REQUEST_SECONDS)},
+            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+        )
         self._ending: set[asyncio.Task[None]] = set()
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
@@ -76,11 +89,11 @@ class S3Storage:
         A slow reader therefore holds no connection, and one that leaves has nothing to close.
         """
         path, place = check_name(name), start
-        with _in_our_words(name):
+        with _map_errors(name):
             size = (await obstore.head_async(self._store, path))["size"]
         last = size if end is None else min(end, size)
         while place < last:
-            with _in_our_words(name):
+            with _map_errors(name):
                 upto = min(place + READ_BYTES, last)
                 piece = bytes(await obstore.get_range_async(self._store, path, start=place, end=upto))
             yield piece
@@ -88,14 +101,14 @@ class S3Storage:
 
     async def delete(self, names: Sequence[str]) -> None:
         paths = [check_name(name) for name in names]
-        with _in_our_words("some"):
+        with _map_errors("some"):
             if paths:
                 await obstore.delete_async(self._store, paths)
 
     async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
         listing = obstore.list(self._store, chunk_size=LISTED_AT_ONCE)  # pyright: ignore[reportUnknownMemberType] - of Arrow
         while True:
-            with _in_our_words("any"):
+            with _map_errors("any"):
                 some = await anext(listing, None)
             if some is None:
                 return
@@ -115,13 +128,13 @@ class S3Storage:
 
     async def read_label(self) -> bytes | None:
         try:
-            with _in_our_words(LABEL):
+            with _map_errors(LABEL):
                 return bytes(await (await obstore.get_async(self._store, LABEL)).bytes_async())
         except NotFound:
             return None
 
     async def write_label(self, label: bytes) -> None:
-        with _in_our_words(LABEL):
+        with _map_errors(LABEL):
             await obstore.put_async(self._store, LABEL, label)
 
     async def remove_leftovers(self) -> None:
@@ -151,9 +164,7 @@ class S3Storage:
 
 
 class _Feed:
-    """The bytes of an upload. To stop is to fail: that makes a multipart upload abort itself, which cancelling does
-    not.
-    """
+    """The bytes of an upload. Stopping fails, so that a multipart upload aborts itself; cancelling would not."""
 
     def __init__(self, pieces: AsyncIterable[bytes]) -> None:
         self._pieces = aiter(pieces)
@@ -204,25 +215,8 @@ async def _together(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[
         yield piece
 
 
-def _open(bucket: Bucket) -> S3Store:
-    who = bucket.who
-    keys: S3Config = {"access_key_id": who.access_key, "secret_access_key": who.secret_key, "region": who.region}
-    if who.token:
-        keys["session_token"] = who.token
-    if bucket.endpoint:
-        keys["endpoint"] = bucket.endpoint
-    is_plain = bool(bucket.endpoint and bucket.endpoint.startswith("http://"))
-    return S3Store(
-        bucket.name,
-        prefix=bucket.prefix or None,
-        config=keys,
-        client_options={"allow_http": is_plain, "timeout": timedelta(seconds=REQUEST_SECONDS)},
-        retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
-    )
-
-
 @contextmanager
-def _in_our_words(name: str) -> Generator[None]:
+def _map_errors(name: str) -> Generator[None]:
     try:
         yield
     except FileNotFoundError as error:
