@@ -36,7 +36,7 @@ COLUMNS, ROWS = 80, 24
 PATIENCE = 300.0
 # What the terminal shows when one can type, when the server has answered, and behind a long answer.
 PROMPT, GREETED, ALL = "›".encode(), b"/help", "That was all of {count}."
-ASKED = re.compile(r"(\d+) lines")
+LINE_COUNT = re.compile(r"(\d+) lines")
 
 
 class Options(argparse.Namespace):
@@ -46,18 +46,18 @@ class Options(argparse.Namespace):
     json: Path | None
 
 
-class Opened:
+class OpenTerminal:
     """A command in a pseudo terminal, and how long it took. What it writes is read and thrown away."""
 
     def __init__(self, arguments: Sequence[str], settings: Mapping[str, str]) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "LC_", "LANG"))}
-        known = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **settings}
+        environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **settings}
         command = [sys.executable, "-m", "recto", *arguments]
-        self._begun = time.perf_counter()
+        self._start_time = time.perf_counter()
         self._process = subprocess.Popen(
-            command, env=clean | known, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            command, env=clean | environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
         os.close(slave)
 
@@ -71,21 +71,21 @@ class Opened:
 
     def until(self, marks: Sequence[bytes]) -> list[float]:
         """The seconds from the start until each mark was written, in this order."""
-        found, rest = list[float](), b""
-        while len(found) < len(marks):
-            before, is_there, behind = rest.partition(marks[len(found)])
+        delays, rest = list[float](), b""
+        while len(delays) < len(marks):
+            before, is_there, behind = rest.partition(marks[len(delays)])
             if is_there:
-                found.append(time.perf_counter() - self._begun)
+                delays.append(time.perf_counter() - self._start_time)
                 rest = behind
                 continue
             # A mark may come in two pieces.
-            rest = before[-len(marks[len(found)]) :] + self._read()
-        return found
+            rest = before[-len(marks[len(delays)]) :] + self._read()
+        return delays
 
     def to_end(self) -> float:
         """The seconds from its start to its end."""
         self._process.wait(PATIENCE)
-        return time.perf_counter() - self._begun
+        return time.perf_counter() - self._start_time
 
     def say(self, text: str) -> None:
         """Type words, and press Enter."""
@@ -108,8 +108,8 @@ def main() -> int:
     options = _options()
     rounds, lines = (1, (100, 1_000)) if options.quick else (ROUNDS, LINES)
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.", flush=True)
-    with scratch(None) as made, ModelServer(_answer, keep=False) as model:
-        folder = Path(made)
+    with scratch(None) as scratch_folder, ModelServer(_answer, keep=False) as model:
+        folder = Path(scratch_folder)
         server = start_recto(folder, int(model.root.rpartition(":")[2]))
         try:
             settings = {"RECTO_TOKEN": TOKEN, "HOME": str(folder), **kept_bytecode(folder / "bytecode")}
@@ -133,15 +133,15 @@ def _options() -> Options:
 
 def _starts(chat: Sequence[str], settings: Mapping[str, str], rounds: int) -> list[Goal]:
     """Seconds until one can type, and until the server has answered, beyond those of a command that does nothing."""
-    found = list[tuple[float, float, float]]()
+    samples = list[tuple[float, float, float]]()
     # The first compiles all modules, as an installation does, and is not counted.
     for _ in range(rounds + 1):
-        with Opened(["--version"], settings) as version:
+        with OpenTerminal(["--version"], settings) as version:
             nothing = version.to_end()
-        with Opened(chat, settings) as terminal:
+        with OpenTerminal(chat, settings) as terminal:
             prompt, greeted = terminal.until((PROMPT, GREETED))
-        found.append((nothing, prompt - nothing, greeted - nothing))
-    nothing, prompt, greeted = (statistics.median(column) for column in zip(*found[1:], strict=True))
+        samples.append((nothing, prompt - nothing, greeted - nothing))
+    nothing, prompt, greeted = (statistics.median(column) for column in zip(*samples[1:], strict=True))
     return [
         Goal(name="recto chat, to the prompt, beyond --version", value=prompt, unit="s", most=PROMPT_SECONDS),
         Goal(name="recto chat, greeted, beyond --version", value=greeted, unit="s"),
@@ -151,7 +151,7 @@ def _starts(chat: Sequence[str], settings: Mapping[str, str], rounds: int) -> li
 
 def _memory(chat: Sequence[str], settings: Mapping[str, str], lines: tuple[int, int]) -> list[Goal]:
     """Megabytes after an answer of some lines, and what ten times as many make of them."""
-    with Opened(chat, settings) as terminal:
+    with OpenTerminal(chat, settings) as terminal:
         terminal.until((PROMPT, GREETED))
         memory = [_streamed(terminal, count) for count in lines]
     few, many = lines
@@ -161,19 +161,19 @@ def _memory(chat: Sequence[str], settings: Mapping[str, str], lines: tuple[int, 
     ]
 
 
-def _streamed(terminal: Opened, count: int) -> float:
+def _streamed(terminal: OpenTerminal, count: int) -> float:
     terminal.say(f"{count} lines")
     terminal.until((ALL.format(count=count).encode(),))
     return terminal.memory()
 
 
-def _answer(asked: Request) -> Answer:
+def _answer(request: Request) -> Answer:
     """As many lines as were asked for last, half of them in one block of code."""
-    said = [str(one.get("content")) for one in cast("Sequence[Mapping[str, Json]]", asked.page["messages"])]
-    found = ASKED.findall(said[-1])
-    if not found:
+    texts = [str(one.get("content")) for one in cast("Sequence[Mapping[str, Json]]", request.page["messages"])]
+    numbers = LINE_COUNT.findall(texts[-1])
+    if not numbers:
         return Answer(text="Lines")
-    count = int(found[-1])
+    count = int(numbers[-1])
     code = "\n".join(f"line {number} of a long answer" for number in range(count // 2))
     words = "\n\n".join(f"Line {number} of a long answer." for number in range(count // 2, count))
     return Answer(text=f"```text\n{code}\n```\n\n{words}\n\n{ALL.format(count=count)}\n")

@@ -32,7 +32,7 @@ from recto.tools.workspace.ace_text_search import ace_text_search
 from recto.tools.workspace.filesystem_edit import filesystem_edit
 from recto.tools.workspace.filesystem_read import filesystem_read
 from recto.tools.workspace.ripgrep import Program, Query, ripgrep
-from recto.tools.workspace.snapshots import KeptTurn, Snapshots
+from recto.tools.workspace.snapshots import Snapshots, SnapshotTurn
 from recto.tools.workspace.workspaces import Workspace
 
 SEARCH_TIMES, SNAPSHOT_TIMES, EDIT_MS = 1.3, 5.0, 50.0
@@ -101,7 +101,7 @@ def measure_snapshots(place: Path, rounds: int) -> Iterator[Goal]:
     def keep() -> None:
         number = next(numbers)
         file.write_text(f"# {number}\n")
-        ours.keep_turn(workspace, "t", KeptTurn(message=f"m{number}", admitted=datetime.now(UTC)))
+        ours.save_turn(workspace, "t", SnapshotTurn(message=f"m{number}", admission_time=datetime.now(UTC)))
 
     def add() -> None:
         file.write_text(f"# {next(numbers)} of git\n")
@@ -110,11 +110,11 @@ def measure_snapshots(place: Path, rounds: int) -> Iterator[Goal]:
     first = [_seconds(work) for work in (keep, add)]
     # What was written a moment ago is read again, here as by git.
     time.sleep(1.5)
-    kept, added = in_turns(rounds, keep, add)
+    keep_seconds, added = in_turns(rounds, keep, add)
     yield Goal(name="snapshot of git add, first turn", value=first[0] / first[1], unit="x")
-    yield Goal(name="snapshot of git add, next turns", value=kept / added, unit="x", most=SNAPSHOT_TIMES)
+    yield Goal(name="snapshot of git add, next turns", value=keep_seconds / added, unit="x", most=SNAPSHOT_TIMES)
     yield Goal(name="snapshot, first turn", value=1_000 * first[0], unit="ms")
-    yield Goal(name="snapshot, next turns", value=1_000 * kept, unit="ms")
+    yield Goal(name="snapshot, next turns", value=1_000 * keep_seconds, unit="ms")
 
 
 def measure_files(folder: Path, rounds: int) -> Iterator[Goal]:
@@ -136,9 +136,9 @@ def measure_files(folder: Path, rounds: int) -> Iterator[Goal]:
         _call(loop, read, folder, {"filePath": "new.py"})
 
     with asyncio.Runner() as loop:
-        edited, seen = in_turns(rounds, change, look)
-    yield Goal(name="edit of a file of 5 MB", value=1_000 * edited, unit="ms", most=EDIT_MS)
-    yield Goal(name="read of a source of 10 KB that changed", value=1_000 * seen, unit="ms")
+        edit_seconds, read_seconds = in_turns(rounds, change, look)
+    yield Goal(name="edit of a file of 5 MB", value=1_000 * edit_seconds, unit="ms", most=EDIT_MS)
+    yield Goal(name="read of a source of 10 KB that changed", value=1_000 * read_seconds, unit="ms")
 
 
 def in_turns(rounds: int, *works: Callable[[], object]) -> list[float]:
@@ -147,9 +147,9 @@ def in_turns(rounds: int, *works: Callable[[], object]) -> list[float]:
     for work in works:
         work()
     for _ in range(rounds):
-        for work, taken in zip(works, seconds, strict=True):
-            taken.append(_seconds(work))
-    return [statistics.median(taken) for taken in seconds]
+        for work, times in zip(works, seconds, strict=True):
+            times.append(_seconds(work))
+    return [statistics.median(times) for times in seconds]
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -91,7 +91,7 @@ class _Agent:
 
     def __init__(self, random: Random, *, begin: int = 0, prefix: str = "msg") -> None:
         self.random = random
-        self.begin, self.prefix, self.written = begin, prefix, 0
+        self.begin, self.prefix, self.written_steps = begin, prefix, 0
         self.files = [_source(random, _path(random, number)) for number in range(4)]
 
     def work(self, count: int) -> list[Row]:
@@ -110,9 +110,9 @@ class _Agent:
     def read_one(self, file: Source) -> Step:
         first = self.random.randrange(max(1, len(file.lines) - 30))
         last = min(len(file.lines), first + self.random.randint(10, 56))
-        spelled = self.random.choice((file.path, f"./{file.path}", file.path.replace("/", "\\")))
-        arguments: Row = {"filePath": spelled, "startLine": first + 1, "endLine": last}
-        return self._call("filesystem-read", arguments, _shown(file, first, last))
+        spelling = self.random.choice((file.path, f"./{file.path}", file.path.replace("/", "\\")))
+        arguments: Row = {"filePath": spelling, "startLine": first + 1, "endLine": last}
+        return self._call("filesystem-read", arguments, _show(file, first, last))
 
     def run_tests(self, *, good: bool = True) -> Step:
         words = self.random.choices(NOUNS, k=24)
@@ -134,7 +134,7 @@ class _Agent:
     def _turn(self) -> Iterator[Step]:
         yield [self.ask()]
         for _ in range(self.random.randint(4, 11)):
-            if len(self.files) < self.written / MESSAGES_PER_FILE:
+            if len(self.files) < self.written_steps / MESSAGES_PER_FILE:
                 yield self._create()
             yield self._step()
         yield [self._row("assistant", " ".join(self._say(THOUGHTS) for _ in range(self.random.randint(1, 4))))]
@@ -157,10 +157,10 @@ class _Agent:
 
     def _read_several(self) -> Step:
         files = list({file.path: file for file in (self._pick(), self._pick(), self._pick())}.values())
-        shown = [_shown(file, 0, min(len(file.lines), 25)) for file in files]
+        texts = [_show(file, 0, min(len(file.lines), 25)) for file in files]
         if self.random.random() < 0.5:
-            return self._call("filesystem-read", {"filePath": [file.path for file in files]}, "\n\n".join(shown))
-        parts = [{"type": "text", "text": text, "path": file.path} for text, file in zip(shown, files, strict=True)]
+            return self._call("filesystem-read", {"filePath": [file.path for file in files]}, "\n\n".join(texts))
+        parts = [{"type": "text", "text": text, "path": file.path} for text, file in zip(texts, files, strict=True)]
         return self._call("filesystem-read", {"filePath": [{"path": file.path} for file in files]}, parts)
 
     def _fail_to_read(self) -> Step:
@@ -187,23 +187,25 @@ class _Agent:
     def _search(self) -> Step:
         word = self.random.choice(NOUNS)
         picked = [(self._pick(), self.random.randrange(60)) for _ in range(self.random.randint(3, 10))]
-        found = [f"{file.path}:{line + 1}: {file.lines[line].strip()}" for file, line in picked]
-        return self._call("ace-text_search", {"pattern": f"{word}_\\w+", "isRegex": True}, "\n".join(found))
+        matches = [f"{file.path}:{line + 1}: {file.lines[line].strip()}" for file, line in picked]
+        return self._call("ace-text_search", {"pattern": f"{word}_\\w+", "isRegex": True}, "\n".join(matches))
 
     def _interrupted(self) -> Step:
         """A call whose result never came, because the user spoke again."""
         return [self._call("terminal-execute", {"command": "make watch"}, "")[0], self.ask()]
 
     def _call(self, name: str, arguments: Row, content: Json) -> Step:
-        id = f"call_{self.prefix}_{self.begin + self.written:06d}"
+        id = f"call_{self.prefix}_{self.begin + self.written_steps:06d}"
         function: Row = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        said = self._say(THOUGHTS) if self.random.random() < 0.4 else None
-        call = self._row("assistant", said) | {"tool_calls": [{"id": id, "type": "function", "function": function}]}
+        thought_text = self._say(THOUGHTS) if self.random.random() < 0.4 else None
+        call = self._row("assistant", thought_text) | {
+            "tool_calls": [{"id": id, "type": "function", "function": function}]
+        }
         return [call, self._row("tool", content) | {"tool_call_id": id}]
 
     def _row(self, role: str, content: Json) -> Row:
-        number = self.begin + self.written
-        self.written += 1
+        number = self.begin + self.written_steps
+        self.written_steps += 1
         time = BEGIN_MS + 12_000 * number + self.random.randrange(9_000)
         return {"id": f"{self.prefix}_{number:06d}", "timestamp": time, "role": role, "content": content}
 
@@ -227,7 +229,7 @@ def _source(random: Random, path: str) -> Source:
     return Source(path=path, lines=tuple(_code(random, random.randint(90, 240))))
 
 
-def _shown(file: Source, first: int, last: int) -> str:
+def _show(file: Source, first: int, last: int) -> str:
     lines = [f"{number + 1}→{file.lines[number]}" for number in range(first, last)]
     return "\n".join([f"📄 {file.path} (lines {first + 1}-{last}/{len(file.lines)})", *lines])
 

@@ -64,8 +64,8 @@ def main() -> None:
     missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
     if options.json:
-        told = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
-        options.json.write_text(json.dumps({"goals": told}, indent=2) + "\n", encoding="utf-8")
+        rows = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
+        options.json.write_text(json.dumps({"goals": rows}, indent=2) + "\n", encoding="utf-8")
 
 
 def _options() -> Options:
@@ -96,12 +96,12 @@ def _large(options: Options, folder: Path, recto: Process) -> Iterator[Goal]:
         up.append(count / MEGABYTE / seconds)
         down.append(count / MEGABYTE / _download(url, count))
         path.unlink()
-    plain, hashed, sent = statistics.median(disk), statistics.median(alone), statistics.median(up)
+    plain, hashed, upload_seconds = statistics.median(disk), statistics.median(alone), statistics.median(up)
     yield Goal(name="plain write", value=plain, unit="MB/s")
     yield Goal(name="SHA-256 alone", value=hashed, unit="MB/s")
-    yield Goal(name="upload", value=sent, unit="MB/s")
-    yield Goal(name="upload of plain write", value=100 * sent / plain, unit="%", least=OF_DISK)
-    yield Goal(name="upload of SHA-256 alone", value=100 * sent / hashed, unit="%", least=OF_HASH)
+    yield Goal(name="upload", value=upload_seconds, unit="MB/s")
+    yield Goal(name="upload of plain write", value=100 * upload_seconds / plain, unit="%", least=OF_DISK)
+    yield Goal(name="upload of SHA-256 alone", value=100 * upload_seconds / hashed, unit="%", least=OF_HASH)
     yield Goal(name="download", value=statistics.median(down), unit="MB/s")
     yield Goal(name="memory, peak, beyond that before", value=recto.memory()[1] - before, unit="MB")
 
@@ -115,21 +115,21 @@ def _pieces(megabytes: int, number: int) -> Sequence[bytes]:
 
 def _write(path: Path, pieces: Sequence[bytes], *, sync: bool) -> float:
     """Seconds to write the bytes, and to have them on the disk."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with path.open("wb", buffering=0) as out:
         for piece in pieces:
             out.write(piece)
         if sync:
             os.fsync(out.fileno())
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
 def _hash(pieces: Sequence[bytes]) -> float:
     """Seconds to hash the bytes, which every upload does, in one thread that does nothing else."""
-    begun, found = time.perf_counter(), hashlib.sha256()
+    start, digest = time.perf_counter(), hashlib.sha256()
     for piece in pieces:
-        found.update(piece)
-    return time.perf_counter() - begun
+        digest.update(piece)
+    return time.perf_counter() - start
 
 
 def _heading(name: str) -> bytes:
@@ -169,28 +169,28 @@ def _upload(port: int, path: Path) -> tuple[float, str]:
     heading, end = _heading(path.name), f"\r\n--{BOUNDARY}--\r\n".encode()
     length = len(heading) + path.stat().st_size + len(end)
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection, path.open("rb") as file:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         connection.sendall(_head(port, length) + heading)
         connection.sendfile(file)
         connection.sendall(end)
         entries = _entries(connection)
-        return time.perf_counter() - begun, entries[0]["url"]
+        return time.perf_counter() - start, entries[0]["url"]
 
 
 def _download(url: str, size: int) -> float:
     split = urlsplit(url)
     connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=PATIENCE)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     connection.request("GET", f"{split.path}?{split.query}")
     answer = connection.getresponse()
     room, count = bytearray(PIECE), 0
     while got := answer.readinto(room):
         count += got
-    taken = time.perf_counter() - begun
+    duration = time.perf_counter() - start
     connection.close()
     if (answer.status, count) != (200, size):
         raise SystemExit(f"A file came back as {answer.status} with {count} of {size} bytes.")
-    return taken
+    return duration
 
 
 def _small(options: Options, recto: Process) -> Iterator[Goal]:
@@ -207,13 +207,13 @@ def _rate(count: int, in_one: int, port: int, number: int) -> float:
     stamp = f"{in_one}-{number}-{time.time_ns()}"
     forms = [_form(range(at, min(at + in_one, count)), stamp) for at in range(0, count, in_one)]
     with ThreadPoolExecutor(SMALL_AT_ONCE) as senders:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         answers = list(senders.map(partial(_post, port), forms))
-        taken = time.perf_counter() - begun
+        duration = time.perf_counter() - start
     got = sum(map(len, answers))
     if got != count:
         raise SystemExit(f"{got} of {count} files were taken.")
-    return count / taken
+    return count / duration
 
 
 def _form(numbers: range, stamp: str) -> bytes:

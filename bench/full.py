@@ -38,8 +38,8 @@ QUOTE = (ParsedDocument(name="design.md", content="The button is green in both t
 
 def with_files(log: Sequence[Message]) -> tuple[Message, ...]:
     """The log with a document on each of its first user messages."""
-    left = iter(range(FILES))
-    return tuple(_with_file(message, next(left, None)) if message.role == "user" else message for message in log)
+    numbers = iter(range(FILES))
+    return tuple(_with_file(message, next(numbers, None)) if message.role == "user" else message for message in log)
 
 
 def _with_file(message: UserMessage, number: int | None) -> UserMessage:
@@ -57,7 +57,7 @@ def full_facts(log: Sequence[Message]) -> Facts:
         prompt=PROMPT,
         budget=8_000,
         tools=TOOLS,
-        turn=Turn(response_id="reply", admitted=NOON),
+        turn=Turn(response_id="reply", admitted_at=NOON),
         quote=QUOTE,
         urls=URLS,
     )

@@ -66,13 +66,13 @@ def main() -> None:
 def measure(model: int, gateway: Process, options: Options) -> Iterator[Goal]:
     """Ask both in turns, in a conversation that grows."""
     talk = conversation(options.messages)
-    direct, relayed = [http.client.HTTPConnection("127.0.0.1", port) for port in (model, gateway.port)]
-    first, before = ask(relayed, talk), gateway.cpu()
+    direct, gateway_connection = [http.client.HTTPConnection("127.0.0.1", port) for port in (model, gateway.port)]
+    first, before = ask(gateway_connection, talk), gateway.cpu()
     plain, through = list[Took](), list[Took]()
     for number in range(options.rounds):
         talk += exchange(options.messages + number)
         plain.append(ask(direct, talk))
-        through.append(ask(relayed, talk))
+        through.append(ask(gateway_connection, talk))
     cpu = 1_000 * (gateway.cpu() - before) / options.rounds
     size = len(json.dumps(talk))
     print(f"{len(talk)} messages and {size / 1_000:,.0f} kB at the end; {options.rounds} requests of each kind.")
@@ -97,11 +97,11 @@ def median(values: Iterable[float]) -> float:
 
 def conversation(messages: int) -> list[Message]:
     """What an agent has said and read so far."""
-    told: list[Message] = [
+    conversation: list[Message] = [
         {"role": "system", "content": "You edit code."},
         {"role": "user", "content": "Make it work."},
     ]
-    return told + [message for number in range(messages // 2) for message in exchange(number)]
+    return conversation + [message for number in range(messages // 2) for message in exchange(number)]
 
 
 def exchange(number: int) -> list[Message]:

@@ -70,9 +70,9 @@ async def _kept_calls(before: Sequence[Entry], after: Sequence[Entry], target: T
         for _ in range(count):
             gc.collect()
             begin = Moment.now()
-            seen = await store.calls.read(run.id, 2)
+            call = await store.calls.read(run.id, 2)
             rebuilt.append(begin.seconds_since())
-            compared.append(_compare(await store.calls.read(run.id, 1), seen))
+            compared.append(_compare(await store.calls.read(run.id, 1), call))
         await store.close()
     return KeptCalls(rebuilt=rebuilt, compared=compared, bytes=len(pages[1][0].body), parts=len(pages[1][1].parts))
 

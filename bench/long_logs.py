@@ -58,25 +58,25 @@ def standstills(log: Sequence[Entry], count: int) -> list[float]:
 
 async def _cold_pages(log: Sequence[Entry], target: Target, count: int) -> list[ColdPage]:
     with tempfile.TemporaryDirectory() as folder:
-        store, thread = await _stored(Path(folder), log)
-        found: list[ColdPage] = []
+        store, thread = await _store(Path(folder), log)
+        pages: list[ColdPage] = []
         for _ in range(count):
             gc.collect()
             begin = time.perf_counter()
             read = (await LogCache(store).read(LogQuery(thread=thread, last_seq=len(log)))).entries
             middle = time.perf_counter()
-            made = assemble(Facts(log=read, target=target))
-            found.append(ColdPage(read=middle - begin, whole=time.perf_counter() - begin, entries=len(read)))
-            del made, read
+            result = assemble(Facts(log=read, target=target))
+            pages.append(ColdPage(read=middle - begin, whole=time.perf_counter() - begin, entries=len(read)))
+            del result, read
         await store.close()
-    return found
+    return pages
 
 
 async def _standstills(log: Sequence[Entry], count: int) -> list[float]:
     with tempfile.TemporaryDirectory() as folder, ModelServer(lambda _request: Answer(text="Done.")) as server:
-        store, thread = await _stored(Path(folder), log)
+        store, thread = await _store(Path(folder), log)
         model = choose_model("compatible:bench", {"RECTO_MODEL_URL": server.url})
-        found: list[float] = []
+        seconds: list[float] = []
         for number in range(count):
             # Each time as if the process had just begun.
             runtime = _runtime(store, model)
@@ -84,10 +84,10 @@ async def _standstills(log: Sequence[Entry], count: int) -> list[float]:
             beating = asyncio.create_task(_longest_wait(stop := asyncio.Event()))
             await work(runtime, run, Signal())
             stop.set()
-            found.append(await beating)
+            seconds.append(await beating)
         await model.aclose()
         await store.close()
-    return found
+    return seconds
 
 
 async def _longest_wait(stop: asyncio.Event) -> float:
@@ -100,7 +100,7 @@ async def _longest_wait(stop: asyncio.Event) -> float:
     return longest
 
 
-async def _stored(folder: Path, log: Sequence[Entry]) -> tuple[Store, str]:
+async def _store(folder: Path, log: Sequence[Entry]) -> tuple[Store, str]:
     store, thread = await open_store(f"sqlite:///{folder / 'recto.db'}"), new_id()
     run = await admit_run(store, thread, "")
     count_new(messages_of(log), OFFLINE)

@@ -36,7 +36,7 @@ from recto.page.wire.base import Target
 
 MESSAGES, TIMES = 1_640, 10
 # A log that a summary stands for, but for its end.
-LONG, SHOWN = 4_000, 20
+LONG, NEWEST = 4_000, 20
 TARGET = Target(wire="openai", model="bench")
 # A first page beside the peer's edit, which writes nothing.
 COLD_TIMES = 1.5
@@ -110,8 +110,8 @@ def main() -> None:
     missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
     if options.json:
-        written = [asdict(figure) | {"verdict": figure.verdict} for figure in figures]
-        options.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        figure_rows = [asdict(figure) | {"verdict": figure.verdict} for figure in figures]
+        options.json.write_text(json.dumps(figure_rows, indent=2) + "\n", encoding="utf-8")
 
 
 def _machine() -> str:
@@ -177,11 +177,11 @@ def cold_run(rows: Sequence[Row]) -> float:
 
 def warm_runs(rows: Sequence[Row], steps: Sequence[Step]) -> list[float]:
     """Seconds of each page of a conversation that grows by a step at a time, and begins again before it grew much."""
-    begun = log = openai.decode(rows)
+    start_log = log = openai.decode(rows)
     seconds: list[float] = []
     for number, step in enumerate(steps):
         if number % STEPS_ON == 0:
-            log = begun
+            log = start_log
             assemble(Facts(log=log, target=TARGET))
         log = (*log, *openai.decode(step))
         seconds.append(_seconds(log))
@@ -190,9 +190,9 @@ def warm_runs(rows: Sequence[Row], steps: Sequence[Step]) -> list[float]:
 
 def _seconds(log: Sequence[Entry]) -> float:
     begin = time.perf_counter()
-    made = assemble(Facts(log=log, target=TARGET))
+    result = assemble(Facts(log=log, target=TARGET))
     seconds = time.perf_counter() - begin
-    del made  # freed outside the clock, as the peer's messages are
+    del result  # freed outside the clock, as the peer's messages are
     return seconds
 
 
@@ -204,9 +204,9 @@ def measure_full(rows: Sequence[Row], rounds: Rounds) -> list[Figure]:
     for step in more_questions(rows, rounds.warm):
         log = (*log, *openai.decode(step))
         begin = time.perf_counter()
-        made = assemble(full_facts(log))
+        result = assemble(full_facts(log))
         seconds.append(time.perf_counter() - begin)
-        del made
+        del result
     return [_figure("full assembly, warm", seconds, goal=FULL_MS)]
 
 
@@ -216,7 +216,7 @@ def measure_long(rounds: Rounds) -> list[Figure]:
     log = _summarised(rows)
     pages = cold_pages(log, TARGET, rounds.cold)
     read = 1000 * statistics.median([page.read for page in pages])
-    cold = _figure(f"{LONG:,} messages, {SHOWN} shown, cold", [page.whole for page in pages], goal=LONG_COLD_MS)
+    cold = _figure(f"{LONG:,} messages, {NEWEST} shown, cold", [page.whole for page in pages], goal=LONG_COLD_MS)
     cold = replace(cold, note=f"{cold.note}; {read:.2f} to read {pages[0].entries} entries")
     assemble(Facts(log=log, target=TARGET))
     warm: list[float] = []
@@ -224,9 +224,12 @@ def measure_long(rounds: Rounds) -> list[Figure]:
         log = (*log, *openai.decode(step))
         warm.append(_seconds(log))
     _, manifest = assemble(Facts(log=_summarised(rows), target=TARGET))
-    listed = manifest.rows()
-    ratio = len(dump(listed)) / len(dump([row for row in listed if row["span"]]))
-    name, note = f"{LONG:,} messages, {SHOWN} shown", f"{len(dump(listed)) / 1e3:.1f} kB in {len(listed)} parts"
+    manifest_rows = manifest.rows()
+    ratio = len(dump(manifest_rows)) / len(dump([row for row in manifest_rows if row["span"]]))
+    name, note = (
+        f"{LONG:,} messages, {NEWEST} shown",
+        f"{len(dump(manifest_rows)) / 1e3:.1f} kB in {len(manifest_rows)} parts",
+    )
     return [
         cold,
         _figure(f"{name}, warm", warm, goal=LONG_WARM_MS),
@@ -249,16 +252,16 @@ def measure_calls(rounds: Rounds) -> list[Figure]:
     rows = converse(CALL_MESSAGES)
     before = openai.decode(rows)
     after = (*before, *[entry for step in more_reads(rows, 1) for entry in openai.decode(step)])
-    found = kept_calls(before, after, TARGET, rounds.cold)
-    note = f"{found.bytes / 1e3:.0f} kB in {found.parts:,} parts"
-    rebuilt = _figure(f"call of {CALL_MESSAGES:,} messages, rebuilt", found.rebuilt, goal=REBUILT_MS)
-    compared = _figure("two such calls, compared", found.compared, goal=COMPARED_MS)
+    result = kept_calls(before, after, TARGET, rounds.cold)
+    note = f"{result.bytes / 1e3:.0f} kB in {result.parts:,} parts"
+    rebuilt = _figure(f"call of {CALL_MESSAGES:,} messages, rebuilt", result.rebuilt, goal=REBUILT_MS)
+    compared = _figure("two such calls, compared", result.compared, goal=COMPARED_MS)
     return [replace(figure, note=f"{figure.note}; {note}") for figure in (rebuilt, compared)]
 
 
 def _summarised(rows: Sequence[Row]) -> tuple[Entry, ...]:
     log = openai.decode(rows)
-    upto = log[-SHOWN - 1].id
+    upto = log[-NEWEST - 1].id
     return (*log, Compacted(id="summary", upto=upto, summary="What was asked for, tried and found so far."))
 
 
@@ -268,25 +271,25 @@ def measure_memory(rows: Sequence[Row]) -> list[Figure]:
     gc.collect()
     tracemalloc.start()
     page, manifest = assemble(Facts(log=log, target=TARGET))
-    held = _held()
+    with_log = _traced_bytes()
     body = page.body
-    with_body, text = _held(), _text_bytes(body)
+    with_body, text = _traced_bytes(), _text_bytes(body)
     log_text = sum(len(one.encode()) for message in log for one in texts_of(message))
     del log, body
-    alone = _held()
+    alone = _traced_bytes()
     tracemalloc.stop()
     remembered = _remembered(rows)
-    kept = f"{remembered / len(rows) / 1e3:.2f} kB an entry, beside {log_text / 1e6:.2f} MB of text"
+    log_note = f"{remembered / len(rows) / 1e3:.2f} kB an entry, beside {log_text / 1e6:.2f} MB of text"
     note = f"{alone / 1e6:.2f} MB for {text / 1e6:.2f} MB of text in {len(manifest.parts):,} parts"
     return [
         Figure(name="memory, page and manifest", value=alone / text, unit="x", goal=MEMORY, note=note),
-        Figure(name="memory, with what the log remembers", value=held / text, unit="x"),
+        Figure(name="memory, with what the log remembers", value=with_log / text, unit="x"),
         Figure(
             name="memory, a kept log, beside its text",
             value=remembered / log_text,
             unit="x",
             goal=REMEMBERED,
-            note=kept,
+            note=log_note,
         ),
         Figure(name="memory, and with the body joined", value=with_body / text, unit="x"),
     ]
@@ -301,12 +304,12 @@ def _remembered(rows: Sequence[Row]) -> int:
     for step in ((), *steps):
         log = (*log, *step)
         assemble(Facts(log=log, target=TARGET))
-    held = _held()
+    size = _traced_bytes()
     tracemalloc.stop()
-    return held
+    return size
 
 
-def _held() -> int:
+def _traced_bytes() -> int:
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
@@ -317,16 +320,16 @@ def _text_bytes(body: bytes) -> int:
 
 
 def _describe(manifest: Manifest) -> None:
-    folded = sum(1 for part in manifest.parts if part.decision == "folded")
+    fold_count = sum(1 for part in manifest.parts if part.decision == "folded")
     messages = sum(1 for part in manifest.parts if part.kind == "message")
     before, after = manifest.tokens_before, manifest.tokens_after
-    print(f"{messages:,} messages, {before:,} tokens; {folded} folded, {after:,} tokens stay.", flush=True)
+    print(f"{messages:,} messages, {before:,} tokens; {fold_count} folded, {after:,} tokens stay.", flush=True)
 
 
 def _start_peer(rows: Sequence[Row], manifest: Manifest) -> Peer | None:
-    kept = sum(1 for part in manifest.parts if part.role == "tool" and part.decision in ("kept", "repaired"))
+    result_count = sum(1 for part in manifest.parts if part.role == "tool" and part.decision in ("kept", "repaired"))
     try:
-        peer = start_langchain(rows, keep=kept)
+        peer = start_langchain(rows, keep=result_count)
     except PeerMissing as missing:
         print(f"Without the peer: {missing}", flush=True)
         return None

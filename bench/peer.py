@@ -69,8 +69,8 @@ def environment_of(name: str) -> Path:
     """Return the Python of the peer's environment, made at first use and again when its lock file changes."""
     folder, lock = HERE / ".envs" / name, HERE / "peers" / f"{name}.lock"
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    wanted, mark = hashlib.sha256(lock.read_bytes()).hexdigest(), folder / MARK
-    if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
+    digest, mark = hashlib.sha256(lock.read_bytes()).hexdigest(), folder / MARK
+    if mark.exists() and mark.read_text(encoding="utf-8") == digest:
         return python
     print(f"Installing {name} into an environment of its own (once) ...", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -81,7 +81,7 @@ def environment_of(name: str) -> Path:
     if subprocess.run(uv, capture_output=True, check=False).returncode != 0:
         pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input")
         _quietly(name, *pip, "install", "--retries", "1", *locked)
-    mark.write_text(wanted, encoding="utf-8")
+    mark.write_text(digest, encoding="utf-8")
     return python
 
 
@@ -89,7 +89,7 @@ def _quietly(name: str, *command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return
-    said = (done.stderr + done.stdout).strip()
-    if any(sign in said for sign in UNREACHED):
+    output = (done.stderr + done.stdout).strip()
+    if any(sign in output for sign in UNREACHED):
         raise PeerMissing(f"{name} cannot be installed: the package index cannot be reached.")
-    raise PeerMissing(f"{name} cannot be installed: {said.splitlines()[-1] if said else 'no reason given'}")
+    raise PeerMissing(f"{name} cannot be installed: {output.splitlines()[-1] if output else 'no reason given'}")

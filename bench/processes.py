@@ -29,12 +29,12 @@ class Process:
 
     def __init__(self, command: Sequence[str], folder: Path, settings: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._said = folder / "said.txt"
+        self._output = folder / "said.txt"
         self.ready = 0.0
-        self.begun = time.perf_counter()
-        with self._said.open("wb") as said:
+        self.start_time = time.perf_counter()
+        with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                command, cwd=folder, env=_environ() | dict(settings or {}), stdout=said, stderr=subprocess.STDOUT
+                command, cwd=folder, env=_environ() | dict(settings or {}), stdout=output, stderr=subprocess.STDOUT
             )
         try:
             self.port = self._find_port()
@@ -64,33 +64,33 @@ class Process:
     def memory(self) -> tuple[float, float]:
         """Resident megabytes: now, and the most there were."""
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
-        found = {name: value for name, _, value in (line.partition(":") for line in lines)}
-        return int(found["VmRSS"].split()[0]) / 1024, int(found["VmHWM"].split()[0]) / 1024
+        fields = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
 
     def wait_until_answers(self, path: str) -> None:
         """Wait until a GET answers 200; `ready` is the seconds from the start of the process until then."""
-        while time.perf_counter() - self.begun < PATIENCE:
+        while time.perf_counter() - self.start_time < PATIENCE:
             if _status(self.port, path) == 200:
-                self.ready = time.perf_counter() - self.begun
+                self.ready = time.perf_counter() - self.start_time
                 return
             time.sleep(LOOK)
         raise SystemExit(f"{path} did not answer 200 in {PATIENCE:.0f} s. The server said: {self._words()}")
 
     def _find_port(self) -> int:
-        while time.perf_counter() - self.begun < PATIENCE and self._process.poll() is None:
-            if found := ADDRESS.search(self._words()):
-                return int(found[1])
+        while time.perf_counter() - self.start_time < PATIENCE and self._process.poll() is None:
+            if match := ADDRESS.search(self._words()):
+                return int(match[1])
             time.sleep(LOOK)
         raise SystemExit(f"A server did not start.\n{self._words()}")
 
     def _words(self) -> str:
-        return self._said.read_text(encoding="utf-8", errors="replace")
+        return self._output.read_text(encoding="utf-8", errors="replace")
 
 
 def _environ() -> dict[str, str]:
     """Ours, without what would send a request to a proxy or set what this bench sets."""
-    taken = ("RECTO_", "OPENAI_", "AGNO_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-    return {name: value for name, value in os.environ.items() if not name.upper().startswith(taken)}
+    prefixes = ("RECTO_", "OPENAI_", "AGNO_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    return {name: value for name, value in os.environ.items() if not name.upper().startswith(prefixes)}
 
 
 def _status(port: int, path: str) -> int:
@@ -140,11 +140,11 @@ def start_recto(
     """Recto with a new data folder; `script` starts it in place of its own command."""
     begin = (str(HERE / script),) if script else ("-m", "recto")
     command = [sys.executable, *begin, what, "--port", "0", "--data", str(folder / "data")]
-    named = {"RECTO_MODEL": "compatible:fake", "RECTO_MODEL_URL": _base(model), "RECTO_MODEL_KEY": "none"}
+    environment = {"RECTO_MODEL": "compatible:fake", "RECTO_MODEL_URL": _base(model), "RECTO_MODEL_KEY": "none"}
     # All load comes from one user: limits that are counted, and never reached.
-    named |= {"RECTO_TOKEN": TOKEN, "RECTO_USER_REQUESTS": "100000000", "RECTO_USER_RUNS": "1000000"}
-    named |= {"RECTO_STREAMS": "0", "RECTO_USER_STREAMS": "0", "RECTO_USER_SLOTS": "1000000"}
-    process = Process(command, folder, named | dict(settings or {}))
+    environment |= {"RECTO_TOKEN": TOKEN, "RECTO_USER_REQUESTS": "100000000", "RECTO_USER_RUNS": "1000000"}
+    environment |= {"RECTO_STREAMS": "0", "RECTO_USER_STREAMS": "0", "RECTO_USER_SLOTS": "1000000"}
+    process = Process(command, folder, environment | dict(settings or {}))
     try:
         process.wait_until_answers("/readyz")
     except BaseException:

@@ -16,22 +16,22 @@ HERE = Path(__file__).parent.parent
 
 def profiled() -> None:
     """Run until interrupted, then print. Threads that stand for the same thing are added up."""
-    found: dict[str, list[cProfile.Profile]] = {}
+    by_name: dict[str, list[cProfile.Profile]] = {}
     run = threading.Thread.run
 
     def run_profiled(self: threading.Thread) -> None:
         profile = cProfile.Profile()
-        found.setdefault(self.name.partition("_")[0], []).append(profile)
+        by_name.setdefault(self.name.partition("_")[0], []).append(profile)
         profile.runcall(run, self)
 
     threading.Thread.run = run_profiled
     main_profile = cProfile.Profile()
-    found["main"] = [main_profile]
+    by_name["main"] = [main_profile]
     try:
         main_profile.runcall(main)
     except (KeyboardInterrupt, SystemExit):
         sys.stdout.write("\n")
-    for name, profiles in found.items():
+    for name, profiles in by_name.items():
         _print(name, profiles)
 
 

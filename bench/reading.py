@@ -102,7 +102,7 @@ async def _ours(folder: Path, rounds: int, far: Path) -> Ours:
             others=sum(took.seconds or math.inf for took in others),
             first=await _first(folder / "first", parsers),
             cached=await _cached(documents[0], DOCUMENTS / "long.pdf"),
-            far=await _answered(documents[0], far),
+            far=await _time_answer(documents[0], far),
         )
     finally:
         for one in documents:
@@ -118,32 +118,32 @@ async def _middle(documents: Sequence[DocumentCache], path: Path) -> Took:
 
 async def _read(documents: DocumentCache, path: Path) -> Took:
     attachment = _attachment(path)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     document = await documents.open(attachment, _pieces(path))
     extent = await document.whole()
     await document.characters(0, extent.characters)
-    return Took(seconds=time.perf_counter() - begun, pages=extent.page_count or 1)
+    return Took(seconds=time.perf_counter() - start, pages=extent.page_count or 1)
 
 
-async def _answered(documents: DocumentCache, path: Path) -> float:
+async def _time_answer(documents: DocumentCache, path: Path) -> float:
     """Seconds until there is an answer, be it a refusal."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with suppress(FileRefused):
         await (await documents.open(_attachment(path), _pieces(path))).whole()
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
 async def _first(folder: Path, parsers: Parsers) -> float:
     """Until the first page of a long document is there."""
     documents = DocumentCache(folder, parsers, DocumentSettings(ocr=""), clock=_now)
     path = DOCUMENTS / "long.pdf"
-    begun = time.perf_counter()
+    start = time.perf_counter()
     document = await documents.open(_attachment(path), _pieces(path))
     await document.pages(1, 1)
-    taken = time.perf_counter() - begun
+    duration = time.perf_counter() - start
     await document.whole()
     await documents.close()
-    return taken
+    return duration
 
 
 async def _cached(documents: DocumentCache, path: Path) -> float:
@@ -151,10 +151,10 @@ async def _cached(documents: DocumentCache, path: Path) -> float:
     times: list[float] = []
     attachment = _attachment(path)
     for number in range(200):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         document = await documents.open(attachment, _pieces(path))
         await document.characters(number % 7 * PAGE_CHARACTERS, PAGE_CHARACTERS)
-        times.append(time.perf_counter() - begun)
+        times.append(time.perf_counter() - start)
     return statistics.quantiles(times, n=20)[-1]
 
 

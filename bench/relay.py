@@ -17,7 +17,7 @@ from typing import TypedDict, cast
 SECONDS = 900.0
 
 
-class Said(TypedDict, total=False):
+class ChoiceRow(TypedDict, total=False):
     """What a chunk of a stream adds."""
 
     content: str | None
@@ -27,7 +27,7 @@ class Said(TypedDict, total=False):
 class Choice(TypedDict, total=False):
     """One of the replies in a chunk; there is only one."""
 
-    delta: Said
+    delta: ChoiceRow
     finish_reason: str | None
 
 
@@ -46,8 +46,8 @@ def relay(url: str, max_tokens: int | None, replies: Path | None) -> Generator[s
             """Say nothing."""
 
         def do_POST(self) -> None:
-            asked = cast("dict[str, object]", json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            bounded = asked | ({"max_tokens": max_tokens} if max_tokens else {})
+            body = cast("dict[str, object]", json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            bounded = body | ({"max_tokens": max_tokens} if max_tokens else {})
             lines = list[bytes]()
             with _answer(url.rstrip("/") + self.path, bounded) as answer:
                 self.send_response(answer.status)
@@ -59,7 +59,7 @@ def relay(url: str, max_tokens: int | None, replies: Path | None) -> Generator[s
                     self.wfile.flush()
             if replies:
                 with replies.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(_row(asked, lines), ensure_ascii=False) + "\n")
+                    file.write(json.dumps(_row(body, lines), ensure_ascii=False) + "\n")
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -73,19 +73,19 @@ def relay(url: str, max_tokens: int | None, replies: Path | None) -> Generator[s
 def _answer(url: str, body: dict[str, object]) -> HTTPResponse:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
     try:
-        found = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=SECONDS)
+        response = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=SECONDS)
     except urllib.error.HTTPError as refusal:
-        found = refusal
-    return cast("HTTPResponse", found)
+        response = refusal
+    return cast("HTTPResponse", response)
 
 
-def _row(asked: dict[str, object], lines: list[bytes]) -> dict[str, object]:
+def _row(body: dict[str, object], lines: list[bytes]) -> dict[str, object]:
     chunks = [cast("Chunk", json.loads(line[6:])) for line in lines if line.startswith(b"data: {")]
     choices = [choice for chunk in chunks for choice in chunk.get("choices", [])]
     return {
-        "messages": asked.get("messages"),
-        "tools": [tool["function"]["name"] for tool in cast("list[dict[str, dict[str, str]]]", asked.get("tools", []))],
-        "finish": next((found for choice in choices if (found := choice.get("finish_reason"))), None),
+        "messages": body.get("messages"),
+        "tools": [tool["function"]["name"] for tool in cast("list[dict[str, dict[str, str]]]", body.get("tools", []))],
+        "finish": next((reason for choice in choices if (reason := choice.get("finish_reason"))), None),
         "reply": "".join(choice.get("delta", {}).get("content") or "" for choice in choices),
         "native": [call for choice in choices for call in choice.get("delta", {}).get("tool_calls") or []],
     }

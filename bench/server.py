@@ -41,7 +41,7 @@ RUNS, LISTS, CHAT = "/api/v1/agent/runs", "/api/v1/agent/ag-ui", "/v1/chat/compl
 DIRECT, RECTO, PYDANTIC, AGNO = "direct", "recto", "pydantic-ai", "agno"
 NAMES = (DIRECT, RECTO, PYDANTIC, AGNO)
 # The same server, asked as AG-UI's clients do.
-AG_UI, LISTED = "recto ag-ui", 20
+AG_UI, LIST_LENGTH = "recto ag-ui", 20
 PEERS = {PYDANTIC: ("pydantic_ai", "/"), AGNO: ("agno", "/agui")}
 WHO = """\
 direct       the model itself, asked over HTTP by the same client: it writes each token by itself, without a pause
@@ -68,7 +68,7 @@ SMALL_SESSION = [
 ROOM = 1.2
 WARM_UP = 32
 
-Found = TypeVar("Found")
+ResultT = TypeVar("ResultT")
 Results = Mapping[tuple[str, int], Sequence[Measured]]
 
 
@@ -108,9 +108,11 @@ def main() -> None:
     missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
     if options.json:
-        rows = [{"target": name, "at_once": many} | asdict(_middle(found)) for (name, many), found in results.items()]
-        told = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
-        options.json.write_text(json.dumps({"runs": rows, "goals": told}, indent=2) + "\n", encoding="utf-8")
+        rows = [
+            {"target": name, "at_once": many} | asdict(_middle(samples)) for (name, many), samples in results.items()
+        ]
+        goal_rows = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
+        options.json.write_text(json.dumps({"runs": rows, "goals": goal_rows}, indent=2) + "\n", encoding="utf-8")
 
 
 def _options() -> Options:
@@ -150,7 +152,7 @@ def _machine() -> str:
 
 def _throughput(options: Options, folder: Path) -> Results:
     """All servers run at the same time; each is measured in its turn, in another order each round."""
-    found: dict[tuple[str, int], list[Measured]] = {}
+    results: dict[tuple[str, int], list[Measured]] = {}
     with ExitStack() as running:
         model = _enter(running, start_model(folder / "model", options.delay))
         targets = [target for name in options.only for target in _targets(name, running, folder, model.port)]
@@ -161,8 +163,8 @@ def _throughput(options: Options, folder: Path) -> Results:
             for many in AT_ONCE:
                 for target in targets[place:] + targets[:place]:
                     measured = _measure(target, at_once=many, seconds=options.seconds)
-                    found.setdefault((target.name, many), []).append(measured)
-    return found
+                    results.setdefault((target.name, many), []).append(measured)
+    return results
 
 
 def _targets(name: str, running: ExitStack, folder: Path, model: int) -> list[Target]:
@@ -171,7 +173,7 @@ def _targets(name: str, running: ExitStack, folder: Path, model: int) -> list[Ta
     if name == RECTO:
         process = _enter(running, start_recto(folder / name, model))
         plain = Target(name=RECTO, port=process.port, path=RUNS, wire="agui")
-        return [plain, replace(plain, name=AG_UI, path=LISTS, before=LISTED)]
+        return [plain, replace(plain, name=AG_UI, path=LISTS, before=LIST_LENGTH)]
     environment, path = PEERS[name]
     try:
         process = _enter(running, start_peer(environment, folder / name, model))
@@ -190,15 +192,15 @@ def _measure(target: Target, *, at_once: int, seconds: float) -> Measured:
     return _run(lambda: measure(target, at_once=at_once, seconds=seconds, expected=TEXT))
 
 
-def _run(work: Callable[[], Coroutine[None, None, Found]]) -> Found:
+def _run(work: Callable[[], Coroutine[None, None, ResultT]]) -> ResultT:
     """On the loop servers use too: the client must not be what is measured."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work())
 
 
-def _middle(found: Sequence[Measured]) -> Measured:
+def _middle(samples: Sequence[Measured]) -> Measured:
     """The median of each figure."""
-    rows = [asdict(one) for one in found]
+    rows = [asdict(one) for one in samples]
     return Measured(**{name: statistics.median(row[name] for row in rows) for name in rows[0]})
 
 
@@ -209,15 +211,15 @@ def _table(results: Results) -> list[str]:
     return [WHO, head, *[_row(name, many, results[name, many]) for name, many in rows]]
 
 
-def _row(name: str, many: int, found: Sequence[Measured]) -> str:
-    middle, rates = _middle(found), [one.rate for one in found]
+def _row(name: str, many: int, samples: Sequence[Measured]) -> str:
+    middle, rates = _middle(samples), [one.rate for one in samples]
     spread = f"{min(rates):.0f} - {max(rates):.0f}"
     times = f"{middle.rate:>10.1f}{middle.first:>10.2f}{middle.end:>10.2f}"
     return f"{name:<14}{many:>8}{times}{middle.size:>9.0f}{middle.events:>8.1f}{spread:>20}"
 
 
 def _goals(results: Results) -> list[Goal]:
-    middle = {key: _middle(found) for key, found in results.items()}
+    middle = {key: _middle(samples) for key, samples in results.items()}
     goals: list[Goal] = []
     for peer, many in [(peer, many) for peer in (PYDANTIC, AGNO, DIRECT) for many in AT_ONCE]:
         ours, theirs = middle.get((RECTO, many)), middle.get((peer, many))
@@ -251,25 +253,25 @@ def _streams(options: Options, folder: Path) -> list[Goal]:
     with ExitStack() as running:
         model = _enter(running, start_stamped(folder / "stamped", options.rate))
         direct = Target(name=DIRECT, port=model.port, path=CHAT, wire="openai")
-        print(_told(DIRECT, _run(lambda: follow(direct, model, plan))), flush=True)
+        print(_describe(DIRECT, _run(lambda: follow(direct, model, plan))), flush=True)
         room = {"RECTO_RUNS": str(round(ROOM * options.streams))}
         process = _enter(running, start_recto(folder / "streams", model.port, room))
         recto = Target(name=RECTO, port=process.port, path=RUNS, wire="agui")
-        found = _run(lambda: follow(recto, process, plan))
-        print(_told(RECTO, found), flush=True)
-    share = found.words / found.expected
+        streams = _run(lambda: follow(recto, process, plan))
+        print(_describe(RECTO, streams), flush=True)
+    share = streams.words / streams.expected
     return [
-        Goal(name=f"{plan.streams} streams, still open", value=found.open, unit="", least=plan.streams),
+        Goal(name=f"{plan.streams} streams, still open", value=streams.open, unit="", least=plan.streams),
         Goal(name=f"{plan.streams} streams, words that came", value=100 * share, unit="%", least=98),
-        Goal(name=f"{plan.streams} streams, a word late, p99", value=found.p99, unit="ms", most=LATE_MS),
-        Goal(name=f"{plan.streams} streams, memory, peak", value=found.memory, unit="MB", most=MEMORY_MB),
+        Goal(name=f"{plan.streams} streams, a word late, p99", value=streams.p99, unit="ms", most=LATE_MS),
+        Goal(name=f"{plan.streams} streams, memory, peak", value=streams.memory, unit="MB", most=MEMORY_MB),
     ]
 
 
-def _told(name: str, found: Streams) -> str:
-    late = f"late p50 {found.p50:.1f}, p99 {found.p99:.1f}, most {found.most:.1f} ms"
-    memory = f"memory {found.memory_before:.0f} MB before, peak {found.memory:.0f} MB"
-    return f"{name}, {found.open} streams: {found.words} words of {found.expected}; {late}; {memory}"
+def _describe(name: str, streams: Streams) -> str:
+    late = f"late p50 {streams.p50:.1f}, p99 {streams.p99:.1f}, most {streams.most:.1f} ms"
+    memory = f"memory {streams.memory_before:.0f} MB before, peak {streams.memory:.0f} MB"
+    return f"{name}, {streams.open} streams: {streams.words} words of {streams.expected}; {late}; {memory}"
 
 
 def _start(options: Options, folder: Path) -> list[Goal]:
@@ -286,7 +288,7 @@ def _start(options: Options, folder: Path) -> list[Goal]:
             time.sleep(REST_SECONDS)
             memory.append(process.memory()[0])
             process.stop()
-    ready, worked, rest = (statistics.median(found[1:]) for found in (seconds, cpu, memory))
+    ready, worked, rest = (statistics.median(samples[1:]) for samples in (seconds, cpu, memory))
     return [
         Goal(name="ready, new data folder", value=ready, unit="s", most=READY_SECONDS),
         Goal(name="ready, CPU", value=worked, unit="s"),
@@ -311,8 +313,8 @@ def _commands(options: Options, folder: Path) -> list[Goal]:
         ("recto serve --check", ["serve", "--check", "--data", str(data)], COMMAND_SECONDS),
         ("recto user tier", ["user", "tier", "somebody", "gold", "--data", str(data)], COMMAND_SECONDS),
     ):
-        found = [cpu_of_command(arguments, folder / "bytecode") for _ in range(options.rounds + 1)]
-        goals.append(Goal(name=f"{name}, CPU", value=statistics.median(found[1:]), unit="s", most=most))
+        seconds = [cpu_of_command(arguments, folder / "bytecode") for _ in range(options.rounds + 1)]
+        goals.append(Goal(name=f"{name}, CPU", value=statistics.median(seconds[1:]), unit="s", most=most))
     return goals
 
 

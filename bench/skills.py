@@ -77,14 +77,14 @@ def main(arguments: Sequence[str]) -> None:
         _write(Path(folder) / "many")
         started = time.perf_counter()
         agent = load_folder(Path(folder), Limits())["many"]
-        loaded = (time.perf_counter() - started) * 1_000
+        load_time = (time.perf_counter() - started) * 1_000
         tools = Registry((*make_agent_tools(agent, {}), *load_folder_tools(Path(folder) / "many")))
-        goals = [_goal("load the agent, once", loaded), *_measured(agent, tools, times)]
+        goals = [_goal("load the agent, once", load_time), *_measured(agent, tools, times)]
     print(f"{SKILLS} skills, {CASES} cases in the one that is used; median of {times}, in milliseconds")
     print("\n".join(map(str, goals)))
     if options.json:
-        told = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
-        options.json.write_text(json.dumps({"goals": told}, indent=2) + "\n", encoding="utf-8")
+        rows = [asdict(goal) | {"verdict": goal.verdict} for goal in goals]
+        options.json.write_text(json.dumps({"goals": rows}, indent=2) + "\n", encoding="utf-8")
 
 
 def _write(folder: Path) -> None:
@@ -105,7 +105,7 @@ def _write(folder: Path) -> None:
 def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
     skill = agent.skills["skill-7"]
     chart = {"pillars": list(WORDS[:8]), "elements": dict(zip("木火土金水", (3, 1, 2, 1, 1), strict=True))}
-    known = KnownData(
+    user_data = KnownData(
         profile={"birth_info": {"date": "1990-05-15", "place": "北京"}},
         skill_data={skill.name: chart},
         scenario="love",
@@ -115,7 +115,7 @@ def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
         return build_prompt_context(agent, tools)
 
     def execute() -> PromptContext:
-        return build_prompt_context(agent, tools, skill=skill, data=known)
+        return build_prompt_context(agent, tools, skill=skill, data=user_data)
 
     log = tuple(_log())
     changed = (*log[:-1], SkillChanged(id="s", skill=skill.name, scenario="love"), log[-1])
@@ -134,14 +134,14 @@ def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
 
 
 def _log() -> list[UserMessage | AssistantMessage]:
-    said = [
+    messages = [
         (
             UserMessage(id=f"u{number}", parts=(Text(text=f"第{number}句话，" * 20),), response_id=f"a{number}"),
             AssistantMessage(id=f"a{number}", parts=(Text(text=f"第{number}个回答，" * 60),)),
         )
         for number in range(20)
     ]
-    return [*[message for pair in said for message in pair], UserMessage(id="now", parts=(Text(text="请继续。"),))]
+    return [*[message for pair in messages for message in pair], UserMessage(id="now", parts=(Text(text="请继续。"),))]
 
 
 def _page(stage: PromptContext, log: Sequence[UserMessage | AssistantMessage | SkillChanged]) -> None:

@@ -22,7 +22,7 @@ from processes import Process, scratch
 from relay import relay
 from traffic import TOKEN
 
-Wanted: TypeAlias = Literal["skill", "tool"]
+Target: TypeAlias = Literal["skill", "tool"]
 RUNS, THREADS, FILES = "/api/v1/agent/runs", "/api/v1/agent/threads", "/api/v1/agent/attachments"
 # A model on a processor takes its time for a page.
 SECONDS = "900"
@@ -109,7 +109,7 @@ class Message(TypedDict, total=False):
 class Try:
     """One question: what it wants, whether that came, whether a user was shown a call, and what was said."""
 
-    kind: Wanted
+    kind: Target
     words: str
     wanted: str
     is_done: bool
@@ -148,11 +148,11 @@ def main(arguments: Sequence[str]) -> None:
 
 def start(options: Options, url: str, folder: Path) -> Process:
     """Recto with that model at an address, and a new data folder."""
-    named = {"RECTO_MODEL": f"compatible:{options.model}", "RECTO_MODEL_URL": url, "RECTO_TOKEN": TOKEN}
-    named |= {"RECTO_MODEL_FIRST_BYTE_SECONDS": SECONDS, "RECTO_MODEL_BETWEEN_SECONDS": SECONDS}
-    named |= {"RECTO_TOOL_CALLING": options.tool_calling} if options.tool_calling else {}
+    settings = {"RECTO_MODEL": f"compatible:{options.model}", "RECTO_MODEL_URL": url, "RECTO_TOKEN": TOKEN}
+    settings |= {"RECTO_MODEL_FIRST_BYTE_SECONDS": SECONDS, "RECTO_MODEL_BETWEEN_SECONDS": SECONDS}
+    settings |= {"RECTO_TOOL_CALLING": options.tool_calling} if options.tool_calling else {}
     command = [options.python, "-m", "recto", "serve", "--port", "0", "--data", str(folder / "data")]
-    process = Process(command, folder, named)
+    process = Process(command, folder, settings)
     process.wait_until_answers("/readyz")
     return process
 
@@ -164,10 +164,10 @@ def skill_tries(port: int, most: int) -> list[Try]:
     ]
     tries: list[Try] = []
     for agent, words, skill in both[:most]:
-        thread, begun = str(uuid.uuid4()), time.perf_counter()
+        thread, start = str(uuid.uuid4()), time.perf_counter()
         ask(port, thread, agent, words)
-        found = cast("dict[str, object]", fetch(port, f"{THREADS}/{thread}")).get("skill")
-        tries.append(tried(port, thread, "skill", words, skill, begun=begun, is_done=found == skill))
+        active_skill = cast("dict[str, object]", fetch(port, f"{THREADS}/{thread}")).get("skill")
+        tries.append(record_try(port, thread, "skill", words, skill, start=start, is_done=active_skill == skill))
     return tries
 
 
@@ -177,26 +177,26 @@ def tool_tries(port: int, most: int) -> list[Try]:
     spread = [TOOLS[place * 7 % len(TOOLS)] for place in range(len(TOOLS))]
     tries: list[Try] = []
     for words, tool in spread[:most]:
-        thread, begun = str(uuid.uuid4()), time.perf_counter()
+        thread, start = str(uuid.uuid4()), time.perf_counter()
         events = ask(port, thread, "chat", words, part if tool == "read_files" else None)
-        named = {one["toolCallId"] for one in events if one.get("toolCallName") == tool}
-        results = [one for one in events if one["type"] == "TOOL_CALL_RESULT" and one["toolCallId"] in named]
+        call_ids = {one["toolCallId"] for one in events if one.get("toolCallName") == tool}
+        results = [one for one in events if one["type"] == "TOOL_CALL_RESULT" and one["toolCallId"] in call_ids]
         is_done = any(not str(one["content"]).startswith("Error") for one in results)
-        tries.append(tried(port, thread, "tool", words, tool, begun=begun, is_done=is_done))
+        tries.append(record_try(port, thread, "tool", words, tool, start=start, is_done=is_done))
     return tries
 
 
-def tried(port: int, thread: str, kind: Wanted, words: str, wanted: str, *, begun: float, is_done: bool) -> Try:
+def record_try(port: int, thread: str, kind: Target, words: str, wanted: str, *, start: float, is_done: bool) -> Try:
     """A question that was asked, with what its user reads."""
-    found = cast("dict[str, Sequence[Message]]", fetch(port, f"{THREADS}/{thread}/messages"))["messages"]
-    answer = "\n".join(str(one.get("content") or "") for one in found if one.get("role") == "assistant").strip()
+    messages = cast("dict[str, Sequence[Message]]", fetch(port, f"{THREADS}/{thread}/messages"))["messages"]
+    answer = "\n".join(str(one.get("content") or "") for one in messages if one.get("role") == "assistant").strip()
     one = Try(
         kind=kind,
         words=words,
         wanted=wanted,
         is_done=is_done,
         is_shown=CLOTHED.search(answer) is not None,
-        seconds=time.perf_counter() - begun,
+        seconds=time.perf_counter() - start,
         answer=answer,
     )
     print(f"{'yes' if is_done else 'no ':<4}{'SHOWN' if one.is_shown else '':<6}{wanted:<13}{words}", flush=True)
@@ -235,8 +235,8 @@ def upload(port: int) -> Mapping[str, object]:
     head = f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="meeting.txt"\r\n'
     body = f"{head}Content-Type: text/plain\r\n\r\n{FILE}\r\n--{edge}--\r\n".encode()
     answer = send(port, FILES, body, **{"Content-Type": f"multipart/form-data; boundary={edge}"})
-    (stored,) = cast("dict[str, Sequence[dict[str, str]]]", json.loads(answer))["attachments"]
-    return {"type": "document", "source": {"type": "url", "value": stored["url"]}}
+    (attachment,) = cast("dict[str, Sequence[dict[str, str]]]", json.loads(answer))["attachments"]
+    return {"type": "document", "source": {"type": "url", "value": attachment["url"]}}
 
 
 def fetch(port: int, path: str) -> object:

@@ -46,17 +46,17 @@ class Script:
     """The model: the next call each time it is asked, and when that was."""
 
     steps: int
-    begun: list[float] = field(default_factory=list[float])
+    starts: list[float] = field(default_factory=list[float])
     values: list[int] = field(default_factory=lambda: [0] * FILES)
     sizes: list[int] = field(default_factory=list[int])
 
-    def answer(self, asked: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         """A summary where one is wanted, else the next step."""
-        if not asked.page.get("tools"):
+        if not request.page.get("tools"):
             return Answer(text="What was done so far.", usage=None)
-        number = len(self.begun)
-        self.begun.append(time.perf_counter())
-        self.sizes.append(len(asked.body))
+        number = len(self.starts)
+        self.starts.append(time.perf_counter())
+        self.sizes.append(len(request.body))
         if number >= self.steps:
             return Answer(text="Done.", usage=None)
         name, arguments = self._call(number)
@@ -103,19 +103,19 @@ def measure_steps(folder: Path, steps: int) -> Iterator[Goal]:
         recto = start_recto(folder, urlsplit(model.root).port or 0, settings)
         try:
             begin = time.perf_counter()
-            counted = list(play(recto, script))
+            samples = list(play(recto, script))
             wall = time.perf_counter() - begin
         finally:
             recto.stop()
-    pages = [taken / count for taken, count in counted if count]
+    pages = [seconds / count for seconds, count in samples if count]
     print(f"{steps:,} steps; a page has up to {max(script.sizes) / 1_000:,.0f} kB. Pages took, in ms, by tenths:")
     print("  " + " ".join(f"{1_000 * page:.2f}" for page in pages), flush=True)
-    share = 100 * sum(taken for taken, _ in counted) / wall
-    between = [after - before for before, after in zip(script.begun, script.begun[1:], strict=False)]
+    share = 100 * sum(seconds for seconds, _ in samples) / wall
+    between = [after - before for before, after in zip(script.starts, script.starts[1:], strict=False)]
     yield Goal(name="pages of the time of all steps", value=share, unit="%", most=SHARE_PERCENT)
     flat = statistics.mean(pages[len(pages) // 2 :]) / statistics.mean(pages[: len(pages) // 2])
     yield Goal(name="a page of the second half beside the first", value=flat, unit="x", most=FLAT_TIMES)
-    yield Goal(name="a page", value=1_000 * sum(taken for taken, _ in counted) / (steps + 1), unit="ms")
+    yield Goal(name="a page", value=1_000 * sum(seconds for seconds, _ in samples) / (steps + 1), unit="ms")
     yield Goal(name="a step, median", value=1_000 * statistics.median(between), unit="ms")
     half = len(between) // 2
     slower = statistics.median(between[half:]) / statistics.median(between[:half])
@@ -131,7 +131,7 @@ def play(recto: Process, script: Script) -> Iterator[tuple[float, float]]:
     while not is_over:
         time.sleep(PATIENCE)
         is_over = json.loads(ask(recto, "GET", f"{RUNS}/{task}"))["status"] not in ("queued", "running")
-        if is_over or len(script.begun) >= before[1] + stretch:
+        if is_over or len(script.starts) >= before[1] + stretch:
             now = page_seconds(ask(recto, "GET", "/metrics"))
             yield now[0] - before[0], now[1] - before[1]
             before = now
@@ -139,8 +139,8 @@ def play(recto: Process, script: Script) -> Iterator[tuple[float, float]]:
 
 def page_seconds(metrics: str) -> tuple[float, float]:
     """How long all pages took, and how many there were."""
-    found = dict(SUM.findall(metrics))
-    return float(found["sum"]), float(found["count"])
+    sums = dict(SUM.findall(metrics))
+    return float(sums["sum"]), float(sums["count"])
 
 
 def ask(recto: Process, method: str, path: str, body: str = "") -> str:

@@ -61,7 +61,7 @@ async def follow(target: Target, server: Process, plan: Plan) -> Streams:
     await asyncio.sleep(plan.seconds)
     await _catch_up(listeners, begin + plan.seconds)
     _, peak = server.memory()
-    open_still = sum(not listener.lost for listener in listeners)
+    open_still = sum(not listener.is_lost for listener in listeners)
     gc.enable()
     late = sorted(late for each in listeners for late in each.late(begin, begin + plan.seconds))
     for listener in listeners:
@@ -79,9 +79,9 @@ async def follow(target: Target, server: Process, plan: Plan) -> Streams:
     )
 
 
-async def _catch_up(listeners: Sequence[_Listener], sent: float) -> None:
+async def _catch_up(listeners: Sequence[_Listener], start: float) -> None:
     given_up = time.monotonic() + WAIT
-    while time.monotonic() < given_up and not all(listener.newest() >= sent for listener in listeners):
+    while time.monotonic() < given_up and not all(listener.newest() >= start for listener in listeners):
         await asyncio.sleep(0.5)
 
 
@@ -101,7 +101,7 @@ class _Listener(asyncio.Protocol):
         self._times = list[float]()
         self._pieces = list[bytes]()
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.lost = False
+        self.is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -118,7 +118,7 @@ class _Listener(asyncio.Protocol):
             self.first.set_exception(Unanswered(f"{self._target.name} answered {data[:300]!r}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = True
+        self.is_lost = True
         if not self.first.done():
             self.first.set_exception(Unanswered(f"{self._target.name} closed the connection ({exc})"))
 
@@ -130,7 +130,7 @@ class _Listener(asyncio.Protocol):
     def late(self, begin: float, end: float) -> Iterator[float]:
         """Seconds between a word's sending and its coming, of those sent in this time."""
         ends = list(accumulate(len(piece) for piece in self._pieces))
-        for found in STAMP.finditer(b"".join(self._pieces)):
-            sent = int(found[1]) / 1e6
-            if begin <= sent < end:
-                yield self._times[bisect_left(ends, found.end())] - sent
+        for match in STAMP.finditer(b"".join(self._pieces)):
+            sent_at = int(match[1]) / 1e6
+            if begin <= sent_at < end:
+                yield self._times[bisect_left(ends, match.end())] - sent_at

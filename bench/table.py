@@ -71,7 +71,7 @@ class Options(argparse.Namespace):
     figures: Path | None
 
 
-class Written(TypedDict):
+class GoalRow(TypedDict):
     """A figure as a bench writes it down. `goal` is the most that a page may take; others say `least` or `most`."""
 
     name: str
@@ -83,7 +83,7 @@ class Written(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Results:
     """What the benches told, by bench and name; and those that told nothing."""
 
     goals: Mapping[tuple[str, str], Goal]
@@ -94,13 +94,13 @@ def main() -> int:
     """Run the benches, or take what they wrote before, and print the table. 1 where one did not come to its end."""
     options = _options()
     if options.figures:
-        found = read(options.figures)
-        print("\n".join(table(found)))
+        results = read(options.figures)
+        print("\n".join(table(results)))
         return 0
     with scratch(None) as folder:
         failed = [bench for bench in BENCHES if not _run(bench, Path(folder), quick=options.quick)]
-        found = read(Path(folder))
-    print("\n".join(table(found)))
+        results = read(Path(folder))
+    print("\n".join(table(results)))
     return 1 if failed else 0
 
 
@@ -117,7 +117,7 @@ def _run(bench: str, folder: Path, *, quick: bool) -> bool:
     return subprocess.run([*command, *(BENCHES[bench] if quick else ())], check=False).returncode == 0
 
 
-def read(folder: Path) -> Found:
+def read(folder: Path) -> Results:
     """What the benches wrote into a folder."""
     goals, silent = dict[tuple[str, str], Goal](), list[str]()
     for bench in BENCHES:
@@ -125,25 +125,25 @@ def read(folder: Path) -> Found:
         if not path.exists():
             silent.append(bench)
             continue
-        told = json.loads(path.read_text(encoding="utf-8"))
-        rows = cast("Sequence[Written]", told if isinstance(told, list) else told["goals"])
+        content = json.loads(path.read_text(encoding="utf-8"))
+        rows = cast("Sequence[GoalRow]", content if isinstance(content, list) else content["goals"])
         goals |= {(bench, row["name"]): _goal(row) for row in rows}
-    return Found(goals=goals, silent=silent)
+    return Results(goals=goals, silent=silent)
 
 
-def _goal(row: Written) -> Goal:
+def _goal(row: GoalRow) -> Goal:
     most = row["goal"] if "goal" in row else row.get("most")
     return Goal(name=row["name"], value=row["value"], unit=row["unit"], least=row.get("least"), most=most)
 
 
-def table(found: Found) -> list[str]:
+def table(results: Results) -> list[str]:
     """The table, then all that it does not show and somebody should know."""
-    told = [found.goals.get(row) for row in ROWS]
-    rest = [goal for row, goal in found.goals.items() if row not in ROWS]
-    missed = [goal.name for goal in told if goal and goal.verdict == "MISSED"]
-    lines = ["== Goals for speed", *[_line(row, goal) for row, goal in zip(ROWS, told, strict=True)]]
-    lines += [f"NO FIGURES OF bench/{bench}.py: it did not come to its end." for bench in found.silent]
-    lines.append(f"{len(missed)} of {len(ROWS)} are missed, {told.count(None)} not measured.")
+    goals = [results.goals.get(row) for row in ROWS]
+    rest = [goal for row, goal in results.goals.items() if row not in ROWS]
+    missed = [goal.name for goal in goals if goal and goal.verdict == "MISSED"]
+    lines = ["== Goals for speed", *[_line(row, goal) for row, goal in zip(ROWS, goals, strict=True)]]
+    lines += [f"NO FIGURES OF bench/{bench}.py: it did not come to its end." for bench in results.silent]
+    lines.append(f"{len(missed)} of {len(ROWS)} are missed, {goals.count(None)} not measured.")
     if elsewhere := [goal.name for goal in rest if goal.verdict == "MISSED"]:
         lines.append(f"Beside these, missed: {'; '.join(elsewhere)}")
     return lines

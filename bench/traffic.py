@@ -18,7 +18,7 @@ TOKEN = "the-token-of-the-bench"
 OK = b"HTTP/1.1 200"
 # The last chunk. The line end before it closes the chunk before, so no text of an event looks like it.
 END = b"\r\n0\r\n\r\n"
-SAID: dict[Wire, bytes] = {"openai": b'"content":"w', "agui": b'"TEXT_MESSAGE_CONTENT"'}
+FIRST_TEXT: dict[Wire, bytes] = {"openai": b'"content":"w', "agui": b'"TEXT_MESSAGE_CONTENT"'}
 # Beyond the time of a measurement: whoever is slower than this does not answer.
 PATIENCE = 60.0
 # Runs of one measurement, at most: all answers are kept until they are checked.
@@ -47,9 +47,9 @@ class Target:
 class Reply:
     """One answer as it came, and when: asked, first text, end."""
 
-    asked: float
+    asked_at: float
     first: float
-    ended: float
+    ended_at: float
     raw: bytes
 
 
@@ -106,10 +106,10 @@ async def measure(target: Target, *, at_once: int, seconds: float, expected: str
     connections = [await connect(target) for _ in range(at_once)]
     begin = time.perf_counter()
     async with asyncio.timeout(seconds + PATIENCE):
-        asked = [_ask_until(each, target, begin + seconds, MOST // at_once) for each in connections]
-        done = await asyncio.gather(*asked)
+        tasks = [_ask_until(each, target, begin + seconds, MOST // at_once) for each in connections]
+        done = await asyncio.gather(*tasks)
     replies = [reply for some in done for reply in some]
-    took = max(reply.ended for reply in replies) - begin
+    took = max(reply.ended_at for reply in replies) - begin
     for connection in connections:
         connection.transport.abort()
     # The model's own answers are all the same bytes, so that reading each kind once reads them all.
@@ -118,8 +118,8 @@ async def measure(target: Target, *, at_once: int, seconds: float, expected: str
     return Measured(
         runs=len(replies),
         rate=len(replies) / took,
-        first=1000 * statistics.median(reply.first - reply.asked for reply in replies),
-        end=1000 * statistics.median(reply.ended - reply.asked for reply in replies),
+        first=1000 * statistics.median(reply.first - reply.asked_at for reply in replies),
+        end=1000 * statistics.median(reply.ended_at - reply.asked_at for reply in replies),
         size=statistics.mean(len(reply.raw) for reply in replies),
         events=statistics.mean(len(events[reply.raw]) for reply in replies),
     )
@@ -146,30 +146,30 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._said = SAID[target.wire]
+        self._first_text = FIRST_TEXT[target.wire]
         self._answer: asyncio.Future[Reply] | None = None
         self._buffer = bytearray()
-        self._asked = self._first = 0.0
+        self._asked_at = self._first = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
 
-    def ask(self, written: bytes) -> asyncio.Future[Reply]:
+    def ask(self, body: bytes) -> asyncio.Future[Reply]:
         """Send a request; the answer once it is whole."""
         self._answer = asyncio.get_running_loop().create_future()
         self._buffer = bytearray()
         self._first = 0.0
-        self._asked = time.perf_counter()
-        self.transport.write(written)
+        self._asked_at = time.perf_counter()
+        self.transport.write(body)
         return self._answer
 
     def data_received(self, data: bytes) -> None:
         now = time.perf_counter()
         self._buffer += data
-        if not self._first and self._said in self._buffer:
+        if not self._first and self._first_text in self._buffer:
             self._first = now
         if self._buffer.endswith(END):
-            reply = Reply(asked=self._asked, first=self._first or now, ended=now, raw=bytes(self._buffer))
+            reply = Reply(asked_at=self._asked_at, first=self._first or now, ended_at=now, raw=bytes(self._buffer))
             self._settle(reply)
         elif not self._buffer.startswith(OK[: len(self._buffer)]):
             self._settle(Unanswered(f"{self._target.name} answered {bytes(self._buffer[:300])!r}"))
@@ -179,13 +179,13 @@ class Connection(asyncio.Protocol):
             Unanswered(f"{self._target.name} closed the connection ({exc}) after {bytes(self._buffer[-300:])!r}")
         )
 
-    def _settle(self, found: Reply | Unanswered) -> None:
+    def _settle(self, outcome: Reply | Unanswered) -> None:
         if self._answer is None or self._answer.done():
             return
-        if isinstance(found, Reply):
-            self._answer.set_result(found)
+        if isinstance(outcome, Reply):
+            self._answer.set_result(outcome)
         else:
-            self._answer.set_exception(found)
+            self._answer.set_exception(outcome)
 
 
 def events_of(raw: bytes) -> list[bytes]:
@@ -224,8 +224,8 @@ def _chat_text(event: bytes) -> str:
 
 def agui_text(event: bytes) -> str:
     """The text that an AG-UI event adds."""
-    found = json.loads(event)
-    return found["delta"] if found["type"] == "TEXT_MESSAGE_CONTENT" else ""
+    event_row = json.loads(event)
+    return event_row["delta"] if event_row["type"] == "TEXT_MESSAGE_CONTENT" else ""
 
 
 TEXT: dict[Wire, Callable[[bytes], str]] = {"openai": _chat_text, "agui": agui_text}

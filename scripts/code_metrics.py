@@ -112,14 +112,14 @@ def comments(source: Source) -> Iterator[tuple[int, str]]:
         if token.type != tokenize.COMMENT:
             continue
         if block and token.start != (block[-1].start[0] + 1, block[-1].start[1]):
-            yield _joined(block)
+            yield _join(block)
             block = []
         block.append(token)
     if block:
-        yield _joined(block)
+        yield _join(block)
 
 
-def _joined(block: list[tokenize.TokenInfo]) -> tuple[int, str]:
+def _join(block: list[tokenize.TokenInfo]) -> tuple[int, str]:
     return block[0].start[0], " ".join(token.string.lstrip("# ") for token in block)
 
 

@@ -82,15 +82,15 @@ def main() -> None:
         "deck.fodp": deck(),
     }
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder)
+        work_folder = Path(folder)
         for name, text in sources.items():
-            (made / name).write_text(text, encoding="utf-8")
+            (work_folder / name).write_text(text, encoding="utf-8")
         for name, formats in CONVERSIONS.items():
             for one in formats:
-                convert(office, made, name, one)
-        convert(office, made, "letter.fodt", "pdf:writer_pdf_Export:" + PDF_SECRET, into="locked")
-        lock(office, made)
-        keep(made)
+                convert(office, work_folder, name, one)
+        convert(office, work_folder, "letter.fodt", "pdf:writer_pdf_Export:" + PDF_SECRET, into="locked")
+        lock(office, work_folder)
+        keep(work_folder)
     (HERE / "scan.pdf").write_bytes(as_picture((HERE / "scan.pdf").read_bytes()))
     texts()
     # A macro cannot save this one with a password. What a program writes around the cipher is all that can be told.
@@ -240,7 +240,7 @@ def grid(name: str, rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def listed(items: Iterable[str], style: str) -> str:
+def make_list(items: Iterable[str], style: str) -> str:
     """A list; its items are marked up already."""
     return (
         f'<text:list text:style-name="{style}">'
@@ -264,7 +264,7 @@ def list_style(name: str, kind: str, sign: str) -> str:
 def letter() -> str:
     """Headings, paragraphs, a link, a table, lists, a footnote."""
     first, second, third = (paragraph(escape(item)) for item in content.ITEMS)
-    inner = listed([paragraph(escape(content.INNER_ITEM))], "L1")
+    inner = make_list([paragraph(escape(content.INNER_ITEM))], "L1")
     note = (
         '<text:note text:id="ftn1" text:note-class="footnote"><text:note-citation>1</text:note-citation>'
         f"<text:note-body><text:p>{escape(content.FOOTNOTE)}</text:p></text:note-body></text:note>"
@@ -276,8 +276,8 @@ def letter() -> str:
         + heading(content.DATA_HEADING, 2)
         + grid("Figures", content.TABLE)
         + heading(content.STEPS_HEADING, 2)
-        + listed([first, second + inner, third], "L1")
-        + listed([paragraph(escape(step)) for step in content.STEPS], "L2")
+        + make_list([first, second + inner, third], "L1")
+        + make_list([paragraph(escape(step)) for step in content.STEPS], "L2")
         + paragraph(escape(content.NOTED) + note)
         + paragraph(escape(content.ENDING))
     )
@@ -376,8 +376,10 @@ def slide(number: int, one: content.Slide) -> str:
 
 def frame(kind: str, top: int, inner: str, width: str = "24cm") -> str:
     """A box on a slide."""
-    named = f'presentation:class="{kind}" presentation:style-name="{kind}" ' if kind else ""
-    return f'<draw:frame {named}svg:x="2cm" svg:y="{top}cm" svg:width="{width}" svg:height="3cm">{inner}</draw:frame>'
+    attributes = f'presentation:class="{kind}" presentation:style-name="{kind}" ' if kind else ""
+    return (
+        f'<draw:frame {attributes}svg:x="2cm" svg:y="{top}cm" svg:width="{width}" svg:height="3cm">{inner}</draw:frame>'
+    )
 
 
 # What needs no LibreOffice.
@@ -471,20 +473,20 @@ def properties() -> Iterator[tuple[str, bytes]]:
     to_name, to_address = content.RECIPIENT.rstrip(">").split(" <")
     whom = (Property(0x3001, to_name), Property(0x3003, to_address), Property(0x39FE, to_address))
     yield from streams("__recip_version1.0_#00000000/", whom, bytes(8))
-    attached = "__attach_version1.0_#00000000/"
-    yield from streams(attached, (Property(0x3704, content.ATTACHED), Property(0x3707, content.ATTACHED)), bytes(8))
-    yield attached + "__substg1.0_37010102", content.ATTACHED_TEXT.encode()
+    attachment = "__attach_version1.0_#00000000/"
+    yield from streams(attachment, (Property(0x3704, content.ATTACHED), Property(0x3707, content.ATTACHED)), bytes(8))
+    yield attachment + "__substg1.0_37010102", content.ATTACHED_TEXT.encode()
 
 
 def streams(folder: str, texts: Sequence[Property], head: bytes) -> Iterator[tuple[str, bytes]]:
     """Each text in a stream of its own, and one that lists them."""
-    listed = head
+    properties = head
     for number, text in texts:
         data = text.encode("utf-16-le")
         yield f"{folder}__substg1.0_{number:04X}001F", data
-        listed += (number << 16 | 0x1F).to_bytes(4, "little") + (6).to_bytes(4, "little")
-        listed += (len(data) + 2).to_bytes(4, "little") + bytes(4)
-    yield f"{folder}__properties_version1.0", listed
+        properties += (number << 16 | 0x1F).to_bytes(4, "little") + (6).to_bytes(4, "little")
+        properties += (len(data) + 2).to_bytes(4, "little") + bytes(4)
+    yield f"{folder}__properties_version1.0", properties
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ def main() -> None:
 def explained() -> str:
     """An agent has read a file more often than a page keeps: what its last call was sent, and why."""
 
-    def answer(asked: Request) -> Answer:
-        done = sum(message["role"] == "tool" for message in asked.page["messages"])
+    def answer(request: Request) -> Answer:
+        done = sum(message["role"] == "tool" for message in request.page["messages"])
         if done == 0:
             content = "".join(f"def item_{number}(): return {number}\n" for number in range(40))
             return use("filesystem-create", {"filePath": "shop.py", "content": content}, done)
@@ -92,8 +92,8 @@ def killed() -> Iterator[str]:
     hold, port = Event(), free_port()
     words = "I was killed in the middle of this sentence, and went on."
 
-    def answer(asked: Request) -> Answer:
-        if asked.page["messages"][-1]["role"] != "tool":
+    def answer(request: Request) -> Answer:
+        if request.page["messages"][-1]["role"] != "tool":
             return use("calculator", {"expression": "12 * 7"})
         return Answer(text=words, hold=hold, hold_after=8)
 
@@ -128,8 +128,8 @@ def serving(data: Path, model: ModelServer, port: int = 0) -> ServerProcess:
 
 
 def line_of(event: Mapping[str, object]) -> str:
-    shown = next((event[name] for name in ("delta", "toolCallName", "content", "name") if name in event), "")
-    return f"{event['type']:<22} \x1b[36m{shown}\x1b[0m"
+    text = next((event[name] for name in ("delta", "toolCallName", "content", "name") if name in event), "")
+    return f"{event['type']:<22} \x1b[36m{text}\x1b[0m"
 
 
 def chatted() -> Text:
@@ -140,10 +140,10 @@ def chatted() -> Text:
         use("filesystem-edit", edit, 1),
         Answer(text="Done: apples cost **3** now. The price of `pears` is as it was.", usage=None),
     ]
-    with tempfile.TemporaryDirectory() as made, ModelServer(lambda _: answers.pop(0)) as model:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as data_folder, ModelServer(lambda _: answers.pop(0)) as model:
+        folder = Path(data_folder)
         (folder / "prices.py").write_text('PRICES = {\n    "apples": 2,\n    "pears": 4,\n}\n', "utf-8")
-        settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "HOME": made}
+        settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "HOME": data_folder}
         command = [*RECTO, "chat", "--agent", "coder"]
         with Terminal(command, folder=folder, settings=settings, size=CHAT_SIZE) as terminal:
             terminal.wait_for("/help")
@@ -175,8 +175,8 @@ def colour_of(name: str) -> str | None:
     """A colour as Rich calls it, by what the screen calls it."""
     if name == "default":
         return None
-    known = name.replace("bright", "bright_").replace("brown", "yellow")
-    return known if known in ANSI_COLOR_NAMES else f"#{name}"
+    color = name.replace("bright", "bright_").replace("brown", "yellow")
+    return color if color in ANSI_COLOR_NAMES else f"#{name}"
 
 
 def draw(file: Path, title: str, text: Text, width: int = WIDTH) -> None:

@@ -26,8 +26,8 @@ def with_tables(page: str) -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     default: object = str(field.default) if isinstance(field.default, Path) else field.default
-    shown = "" if default is None else f"`{dump(default).decode()}`"
-    return f"| `{name}` | {shown} | {_describe_range(field)} | {field.description} |\n"
+    text = "" if default is None else f"`{dump(default).decode()}`"
+    return f"| `{name}` | {text} | {_describe_range(field)} | {field.description} |\n"
 
 
 def _describe_range(field: FieldInfo) -> str:

@@ -31,9 +31,9 @@ def _without_examples(described: Json) -> Json:
     """The shapes alone. The page shows a refusal's words, whatever route they are of."""
     match described:
         case dict():
-            kept = {name: inner for name, inner in described.items() if name not in ("example", "examples")}
-            refused = [name for name, inner in kept.items() if isinstance(inner, dict) and _is_refusal(inner)]
-            return {name: _without_examples(inner) for name, inner in kept.items() if name not in refused}
+            fields = {name: inner for name, inner in described.items() if name not in ("example", "examples")}
+            refusals = [name for name, inner in fields.items() if isinstance(inner, dict) and _is_refusal(inner)]
+            return {name: _without_examples(inner) for name, inner in fields.items() if name not in refusals}
         case list():
             return [_without_examples(inner) for inner in described]
         case _:

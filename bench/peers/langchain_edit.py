@@ -36,7 +36,7 @@ def main():
         begin = time.perf_counter()
         if kind == "copied":
             messages = deepcopy(list(messages))
-        edit.apply(messages, count_tokens=lambda given: tokens.append(count_tokens(given)) or tokens[-1])
+        edit.apply(messages, count_tokens=lambda history: tokens.append(count_tokens(history)) or tokens[-1])
         seconds = time.perf_counter() - begin
         cleared = sum(1 for message in messages if message.response_metadata.get("context_editing"))
         print(json.dumps({"seconds": seconds, "tokens": tokens[0], "cleared": cleared}), flush=True)
@@ -58,11 +58,11 @@ def convert(row):
             status = row.get("messageStatus", "success")
             return ToolMessage(content=content, id=id, tool_call_id=row["tool_call_id"], status=status)
     calls = row.get("tool_calls", ())
-    parsed = [
+    rows = [
         {"name": call["function"]["name"], "args": orjson.loads(call["function"]["arguments"]), "id": call["id"]}
         for call in calls
     ]
-    return AIMessage(content=content, id=id, tool_calls=parsed, additional_kwargs={"tool_calls": calls} if calls else {})
+    return AIMessage(content=content, id=id, tool_calls=rows, additional_kwargs={"tool_calls": calls} if calls else {})
 
 
 def count_tokens(messages):

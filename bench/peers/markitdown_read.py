@@ -21,12 +21,12 @@ def main():
 
 
 def read(reader, path):
-    begun = time.perf_counter()
+    start = time.perf_counter()
     try:
         text = reader.convert(path).text_content
     except Exception as error:  # whatever it is, the other documents are read as well
-        return {"seconds": time.perf_counter() - begun, "error": type(error).__name__}
-    return {"seconds": time.perf_counter() - begun, "characters": len(text)}
+        return {"seconds": time.perf_counter() - start, "error": type(error).__name__}
+    return {"seconds": time.perf_counter() - start, "characters": len(text)}
 
 
 main()
