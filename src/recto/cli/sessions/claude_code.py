@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import TypeAlias
 
 from recto.cli.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
 from recto.cli.sessions.session import Session, SessionCompaction
@@ -21,41 +22,12 @@ MODEL = "anthropic:{name}"
 HIDDEN_FLAGS = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Turn:
-    """The rows of one reply, or a single other row."""
-
-    rows: tuple[SessionRow, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Conversation:
-    """Turns in order, with the number of compactions and of messages on other branches."""
-
-    turns: tuple[_Turn, ...]
-    compactions: int
-    others: int
+# The rows of one reply, or a single other row.
+Turn: TypeAlias = tuple[SessionRow, ...]
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
     """Read the conversation as the model received it, but ignore compactions."""
-    conversation = _conversation(rows)
-    turns = [(turn, tuple(_messages(turn))) for turn in conversation.turns]
-    turn_messages = [(turn, message) for turn, messages in turns for message in messages]
-    return Session(
-        format="claude-code",
-        messages=tuple(message for _, message in turn_messages),
-        root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
-        tools=CLAUDE_CODE,
-        usages={message.id: usage for turn, message in turn_messages if (usage := _usage(turn)).input},
-        models={message.id: model for turn, message in turn_messages if (model := _model(turn))},
-        compactions=tuple(_compactions(turns)),
-        notes=(*ignored_note(conversation.compactions, "compaction"), *branch_note(conversation.others)),
-    )
-
-
-def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
-    """Follow the path to the newest message outside sidechains; logs without a tree are read in order."""
     main = [
         row
         for row in rows
@@ -63,17 +35,43 @@ def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
     ]
     # The log of a subagent consists of sidechain rows only.
     main = _newest_versions(main if any(_is_message(row.fields) for row in main) else rows)
-    path = _path(main)
-    turns = tuple(_turns(path, main))
-    row_numbers = {row.number for turn in turns for row in turn.rows}
-    boundaries = sum(_is_boundary(row.fields) for row in main)
-    summaries = sum(_is_summary(row.fields) for row in main)
-    return _Conversation(
-        turns=turns,
-        compactions=max(boundaries, summaries),
-        others=sum(
-            _is_message(row.fields) and row.number not in row_numbers for row in main if not _is_summary(row.fields)
+    turns = tuple(_turns(_path(main), main))
+    messages: list[Message] = []
+    usages: dict[str, Usage] = {}
+    models: dict[str, str] = {}
+    # Summaries of compactions by place: at a boundary, or at the summary that follows it.
+    summaries: dict[int, str] = {}
+    for turn in turns:
+        if _is_summary(turn[0].fields):
+            content = as_object(turn[0].fields.get("message"), f"{turn[0].where}: message").get("content")
+            decoded = _decoded("user", content, None, turn[0])
+            summaries[len(messages)] = "\n".join(text for message in decoded for text in texts_of(message))
+        elif _is_boundary(turn[0].fields):
+            summaries.setdefault(len(messages), "")
+        replies = [reply for row in turn if (reply := _assistant(row)) is not None]
+        usage, model = _usage(replies), _text(replies[0], "model") if replies else None
+        for message in _messages(turn):
+            messages.append(message)
+            if usage.input:
+                usages[message.id] = usage
+            # Synthetic replies have a model name in brackets.
+            if model and not model.startswith("<"):
+                models[message.id] = MODEL.format(name=model)
+    numbers = {row.number for turn in turns for row in turn}
+    compactions = max(sum(_is_boundary(row.fields) for row in main), sum(_is_summary(row.fields) for row in main))
+    outside = [row.fields for row in main if row.number not in numbers]
+    others = sum(_is_message(fields) and not _is_summary(fields) for fields in outside)
+    return Session(
+        format="claude-code",
+        messages=tuple(messages),
+        root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
+        tools=CLAUDE_CODE,
+        usages=usages,
+        models=models,
+        compactions=tuple(
+            SessionCompaction(place=place, first_kept=place, summary=text) for place, text in summaries.items()
         ),
+        notes=(*ignored_note(compactions, "compaction"), *branch_note(others)),
     )
 
 
@@ -96,14 +94,11 @@ def _newest_versions(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
 
 
 def _path(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
+    """Return the path to the newest message; logs without a tree are read in order."""
     by_uuid = {uuid: row for row in rows if (uuid := _text(row.fields, "uuid")) and "parentUuid" in row.fields}
     leaf = next((uuid for uuid, row in reversed(by_uuid.items()) if _is_message(row.fields)), None)
     if leaf is None or all(row.fields["parentUuid"] is None for row in by_uuid.values()):
         return rows
-    return [by_uuid[uuid] for uuid in lineage(leaf, _parents(by_uuid))]
-
-
-def _parents(by_uuid: Mapping[str, SessionRow]) -> Mapping[str, str | None]:
     parents: dict[str, str | None] = {}
     previous: str | None = None
     for uuid, row in by_uuid.items():
@@ -113,7 +108,7 @@ def _parents(by_uuid: Mapping[str, SessionRow]) -> Mapping[str, str | None]:
             parent = previous
         parents[uuid] = parent
         previous = uuid
-    return parents
+    return [by_uuid[uuid] for uuid in lineage(leaf, parents)]
 
 
 def _is_boundary(fields: Object) -> bool:
@@ -124,29 +119,30 @@ def _is_summary(fields: Object) -> bool:
     return fields.get("isCompactSummary") is True
 
 
-def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[_Turn]:
-    replies = _replies(rows)
-    results = _results(path, rows)
+def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[Turn]:
+    replies: dict[str, list[SessionRow]] = {}
+    for row in rows:
+        if (reply := _reply_id(row)) is not None:
+            replies.setdefault(reply, []).append(row)
+    # Results beside the path, by call, where the path has none.
+    answered_calls = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
+    results: dict[str, SessionRow] = {}
+    for row in rows:
+        calls = _ids(row.fields, "tool_result", "tool_use_id")
+        if calls and not answered_calls.intersection(calls):
+            results[calls[0]] = row
+            answered_calls.update(calls)
     ids: set[str] = set()
     for row in path:
         reply = _reply_id(row)
         if reply is None:
-            yield _Turn(rows=(row,))
+            yield (row,)
         elif reply not in ids:
             ids.add(reply)
-            turn = _Turn(rows=tuple(replies[reply]))
+            turn = tuple(replies[reply])
             yield turn
-            calls = (call for part in turn.rows for call in _ids(part.fields, "tool_use", "id"))
-            yield from (_Turn(rows=(results[call],)) for call in calls if call in results)
-
-
-def _replies(rows: Sequence[SessionRow]) -> Mapping[str, list[SessionRow]]:
-    replies: dict[str, list[SessionRow]] = {}
-    for row in rows:
-        reply = _reply_id(row)
-        if reply is not None:
-            replies.setdefault(reply, []).append(row)
-    return replies
+            calls = (call for part in turn for call in _ids(part.fields, "tool_use", "id"))
+            yield from ((results[call],) for call in calls if call in results)
 
 
 def _reply_id(row: SessionRow) -> str | None:
@@ -157,18 +153,6 @@ def _reply_id(row: SessionRow) -> str | None:
             return row.where
         case _:
             return None
-
-
-def _results(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Mapping[str, SessionRow]:
-    """Return results beside the path, by call, where the path has none."""
-    answered_calls = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
-    beside: dict[str, SessionRow] = {}
-    for row in rows:
-        calls = _ids(row.fields, "tool_result", "tool_use_id")
-        if calls and not answered_calls.intersection(calls):
-            beside[calls[0]] = row
-            answered_calls.update(calls)
-    return beside
 
 
 def _ids(fields: Object, kind: str, name: str) -> Sequence[str]:
@@ -186,21 +170,25 @@ def _text(fields: Object, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _messages(turn: _Turn) -> Iterator[Message]:
-    rows = [row for row in turn.rows if not any(row.fields.get(flag) is True for flag in HIDDEN_FLAGS)]
+def _messages(turn: Turn) -> Iterator[Message]:
+    rows = [row for row in turn if not any(row.fields.get(flag) is True for flag in HIDDEN_FLAGS)]
     if not rows:
         return
     match rows[0].fields:
         case {"type": "assistant", "message": Mapping()}:
             parts: list[AssistantPart] = []
             ids: set[str] = set()
-            for part in [part for row in rows for part in _reply_parts(row)]:
-                if isinstance(part, ToolCall):
-                    # Later rows may repeat a call, but providers reject duplicate ids.
-                    if part.id in ids:
-                        continue
-                    ids.add(part.id)
-                parts.append(part)
+            for row in rows:
+                message = _assistant(row) or {}
+                model = optional_text(message, "model", f"{row.where}: message")
+                for reply in _decoded("assistant", message.get("content"), model, row):
+                    for part in reply.parts if isinstance(reply, AssistantMessage) else ():
+                        if isinstance(part, ToolCall):
+                            # Later rows may repeat a call, but providers reject duplicate ids.
+                            if part.id in ids:
+                                continue
+                            ids.add(part.id)
+                        parts.append(part)
             yield AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=tuple(parts))
         case {"type": "user", "message": Mapping() as message}:
             yield from _user_messages(message.get("content"), rows[0])
@@ -209,14 +197,6 @@ def _messages(turn: _Turn) -> Iterator[Message]:
             yield from _user_messages(prompt, rows[0])
         case _:
             return
-
-
-def _reply_parts(row: SessionRow) -> Iterator[AssistantPart]:
-    message = _assistant(row) or {}
-    model = optional_text(message, "model", f"{row.where}: message")
-    for reply in _decoded("assistant", message.get("content"), model, row):
-        if isinstance(reply, AssistantMessage):
-            yield from reply.parts
 
 
 def _user_messages(content: Json, row: SessionRow) -> Iterator[Message]:
@@ -242,67 +222,31 @@ def _blocks(content: Json) -> Json:
         content = [{"type": "text", "text": content}]
     if not isinstance(content, Sequence):
         return content
-    return [_block(block) for block in content if not _is_void(block)]
+    blocks = list[Json]()
+    for block in content:
+        match block:
+            case {"type": "text", "text": ""}:
+                pass
+            case {"type": "thinking"} if not block.get("signature"):
+                pass
+            case {"type": "tool_result", "content": inner} if not isinstance(inner, str):
+                blocks.append({**block, "content": _blocks(inner)})
+            case {"type": "text"}:
+                blocks.append({name: value for name, value in block.items() if value is not None})
+            case _:
+                blocks.append(block)
+    return blocks
 
 
-def _is_void(block: Json) -> bool:
-    match block:
-        case {"type": "text", "text": ""}:
-            return True
-        case {"type": "thinking"}:
-            return not block.get("signature")
-        case _:
-            return False
-
-
-def _block(block: Json) -> Json:
-    match block:
-        case {"type": "tool_result", "content": content} if not isinstance(content, str):
-            return {**block, "content": _blocks(content)}
-        case {"type": "text"}:
-            return {name: value for name, value in block.items() if value is not None}
-        case _:
-            return block
-
-
-def _usage(turn: _Turn) -> Usage:
+def _usage(replies: Sequence[Object]) -> Usage:
     """Return the provider's counts. Every row of a reply repeats them; the last is final."""
-    usages = [message.get("usage") for row in turn.rows if (message := _assistant(row)) is not None]
-    usage = next((usage for usage in reversed(usages) if tokens(usage, *USAGE)), None)
+    usage = next((usage for one in reversed(replies) if tokens(usage := one.get("usage"), *USAGE)), None)
     return Usage(
         input=tokens(usage, *USAGE),
         cached=tokens(usage, "cache_read_input_tokens"),
         cache_written=tokens(usage, "cache_creation_input_tokens"),
         output=tokens(usage, "output_tokens"),
     )
-
-
-def _model(turn: _Turn) -> str:
-    replies = [message for row in turn.rows if (message := _assistant(row)) is not None]
-    name = _text(replies[0], "model") if replies else None
-    # Synthetic replies have a model name in brackets.
-    return MODEL.format(name=name) if name and not name.startswith("<") else ""
-
-
-def _compactions(turns: Sequence[tuple[_Turn, Sequence[Message]]]) -> Iterator[SessionCompaction]:
-    """Yield compactions: at a boundary, or at the summary that follows it."""
-    summaries: dict[int, str] = {}
-    place = 0
-    for turn, messages in turns:
-        fields = turn.rows[0].fields
-        if _is_summary(fields):
-            summaries[place] = _summary(turn.rows[0])
-        elif _is_boundary(fields):
-            summaries.setdefault(place, "")
-        place += len(messages)
-    for place, summary in summaries.items():
-        yield SessionCompaction(place=place, first_kept=place, summary=summary)
-
-
-def _summary(row: SessionRow) -> str:
-    content = as_object(row.fields.get("message"), f"{row.where}: message").get("content")
-    messages = _decoded("user", content, None, row)
-    return "\n".join(text for message in messages for text in texts_of(message))
 
 
 def _assistant(row: SessionRow) -> Object | None:

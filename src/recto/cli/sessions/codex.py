@@ -26,7 +26,6 @@ from recto.conversation.messages import (
     AssistantMessage,
     DeveloperMessage,
     File,
-    Logged,
     Message,
     SystemMessage,
     Text,
@@ -75,11 +74,18 @@ def read(rows: Sequence[SessionRow]) -> Session:
     compactions: list[SessionCompaction] = []
     total, model = 0, ""
     for row in rows:
-        model = _model(row.fields) or model
+        match row.fields:
+            case {"type": "turn_context", "payload": {"model": str(name)}}:
+                model = MODEL.format(name=name)
+            case _:
+                pass
         match _event(row), messages:
-            case CodexUsage() as used, _:
-                usages |= _attribute_usage(used, total, messages, usages)
-                total = used.total
+            case CodexUsage(usage=usage, total=new_total), _:
+                # Usage belongs to the newest reply. Codex repeats it at rate limit events: equal totals are one call.
+                newest = next((one.id for one in reversed(messages) if isinstance(one, AssistantMessage)), None)
+                if newest is not None and newest not in usages and new_total != total and usage.input:
+                    usages[newest] = usage
+                total = new_total
             case str(summary), _:
                 compactions.append(SessionCompaction(place=len(messages), first_kept=len(messages), summary=summary))
             case AssistantMessage() as more, [*_, AssistantMessage() as reply]:
@@ -90,53 +96,21 @@ def read(rows: Sequence[SessionRow]) -> Session:
                 messages.append(message)
                 if model and isinstance(message, AssistantMessage):
                     models[message.id] = model
+    kinds = [(row.fields.get("type"), row.fields.get("payload")) for row in rows]
+    events = [(kind, payload) for kind, payload in kinds if isinstance(payload, Mapping)]
+    roots = [event.get("cwd") for name in ("session_meta", "turn_context") for kind, event in events if kind == name]
+    compacted = sum(kind == "compacted" for kind, _ in kinds)
+    rollbacks = sum(kind == "event_msg" and event.get("type") == "thread_rolled_back" for kind, event in events)
     return Session(
         format="codex",
         messages=tuple(messages),
-        root=_root(rows),
+        root=next((root for root in roots if isinstance(root, str)), None),
         tools=CODEX,
         usages=usages,
         models=models,
         compactions=tuple(compactions),
-        notes=_notes(rows),
+        notes=(*ignored_note(compacted, "compaction"), *ignored_note(rollbacks, "rollback")),
     )
-
-
-def _attribute_usage(
-    call_usage: CodexUsage, total: int, messages: Sequence[Message], usages: Mapping[str, Usage]
-) -> dict[str, Usage]:
-    """Assign usage to the newest reply. Codex repeats it with each rate limit event: equal totals are one call."""
-    replies = (message.id for message in reversed(messages) if isinstance(message, AssistantMessage))
-    newest = next(replies, None)
-    if newest is None or newest in usages or call_usage.total == total or not call_usage.usage.input:
-        return {}
-    return {newest: call_usage.usage}
-
-
-def _model(fields: Object) -> str:
-    match fields:
-        case {"type": "turn_context", "payload": {"model": str(name)}}:
-            return MODEL.format(name=name)
-        case _:
-            return ""
-
-
-def _root(rows: Sequence[SessionRow]) -> str | None:
-    for kind in ("session_meta", "turn_context"):
-        for row in rows:
-            match row.fields:
-                case {"type": found, "payload": {"cwd": str(cwd)}} if found == kind:
-                    return cwd
-                case _:
-                    continue
-    return None
-
-
-def _notes(rows: Sequence[SessionRow]) -> tuple[str, ...]:
-    compactions = sum(row.fields.get("type") == "compacted" for row in rows)
-    events = (row.fields.get("payload") for row in rows if row.fields.get("type") == "event_msg")
-    rollbacks = sum(isinstance(event, Mapping) and event.get("type") == "thread_rolled_back" for event in events)
-    return (*ignored_note(compactions, "compaction"), *ignored_note(rollbacks, "rollback"))
 
 
 def _event(row: SessionRow) -> Message | CodexUsage | str | None:
@@ -168,54 +142,39 @@ def _event(row: SessionRow) -> Message | CodexUsage | str | None:
 
 
 def _message(item: Object, where: str, row: SessionRow) -> Message | None:
-    logged = Logged(
-        id=optional_text(item, "id", where) or f"m{row.number}",
-        time=optional_time(row.fields, "timestamp", row.where),
-    )
+    id = optional_text(item, "id", where) or f"m{row.number}"
+    time = optional_time(row.fields, "timestamp", row.where)
     match item.get("type"):
         case "message":
             parts = tuple(_content_parts(item.get("content"), f"{where}.content"))
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
             match item.get("role"):
                 case "user":
-                    return UserMessage(id=logged.id, time=logged.time, parts=parts)
+                    return UserMessage(id=id, time=time, parts=parts)
                 case "assistant":
-                    return AssistantMessage(id=logged.id, time=logged.time, parts=parts)
+                    return AssistantMessage(id=id, time=time, parts=parts)
                 case "system":
-                    return SystemMessage(id=logged.id, time=logged.time, text=text)
+                    return SystemMessage(id=id, time=time, text=text)
                 case "developer":
-                    return DeveloperMessage(id=logged.id, time=logged.time, text=text)
+                    return DeveloperMessage(id=id, time=time, text=text)
                 case _:
                     return None
-        case "function_call":
-            arguments = text_field(item, "arguments", where)
-            return _call_message(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
-        case "custom_tool_call":
-            arguments = dump({"input": text_field(item, "input", where)}).decode()
-            return _call_message(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
+        case "function_call" | "custom_tool_call" as kind:
+            is_text = kind == "custom_tool_call"
+            text = text_field(item, "input" if is_text else "arguments", where)
+            arguments = dump({"input": text}).decode() if is_text else text
+            call_id, name = text_field(item, "call_id", where), text_field(item, "name", where)
         case "local_shell_call":
-            call_id = optional_text(item, "call_id", where) or text_field(item, "id", where)
-            action = as_object(item.get("action"), f"{where}.action")
-            return _call_message(call_id, "local_shell", dump(action).decode(), logged)
-        case "function_call_output" | "custom_tool_call_output":
-            return _result_message(item, where, logged)
+            call_id, name = optional_text(item, "call_id", where) or text_field(item, "id", where), "local_shell"
+            arguments = dump(as_object(item.get("action"), f"{where}.action")).decode()
+        case "function_call_output" | "custom_tool_call_output" if call_id := optional_text(item, "call_id", where):
+            parts = tuple(_content_parts(item.get("output"), f"{where}.output"))
+            texts = [part.text for part in parts if isinstance(part, Text)]
+            error = "error" if texts and _has_failed(texts[0]) else None
+            return ToolMessage(id=id, time=time, tool_call_id=call_id, parts=parts, error=error)
         case _:
             return None
-
-
-def _call_message(call_id: str, name: str, arguments: str, logged: Logged) -> AssistantMessage:
-    call = ToolCall(id=call_id, name=name, arguments=arguments)
-    return AssistantMessage(id=logged.id, time=logged.time, parts=(call,))
-
-
-def _result_message(item: Object, where: str, logged: Logged) -> ToolMessage | None:
-    call_id = optional_text(item, "call_id", where)
-    if call_id is None:
-        return None
-    parts = tuple(_content_parts(item.get("output"), f"{where}.output"))
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    error = "error" if texts and _failed(texts[0]) else None
-    return ToolMessage(id=logged.id, time=logged.time, tool_call_id=call_id, parts=parts, error=error)
+    return AssistantMessage(id=id, time=time, parts=(ToolCall(id=call_id, name=name, arguments=arguments),))
 
 
 def _content_parts(content: Json, where: str) -> Iterator[Text | File]:
@@ -238,7 +197,7 @@ def _content_parts(content: Json, where: str) -> Iterator[Text | File]:
                         continue
 
 
-def _failed(output: str) -> bool:
+def _has_failed(output: str) -> bool:
     header = EXIT_CODE.match(output)
     if header:
         return (header["shell"] or header["exec"]).strip("-0") != ""

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from recto.cli.sessions.rows import ignored_note, tokens
 from recto.cli.sessions.session import Session, SessionCompaction
-from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
+from recto.conversation.json import Object, as_object, dump, objects, optional_text, optional_time, text_field
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -72,14 +72,26 @@ def read(exported: Object) -> Session:
     ]
     steps = [step for row in rows for step in _steps(row) if step.messages]
     compactions = tuple(_compactions(rows, steps))
-    replies = [(step.messages[0].id, step) for step in steps if step.row.info.get("role") == "assistant"]
+    usages: dict[str, Usage] = {}
+    models: dict[str, str] = {}
+    for step in steps:
+        match step.row.info:
+            case {"role": "assistant", "providerID": str(provider), "modelID": str(model)}:
+                models[step.messages[0].id] = f"{provider}:{model}"
+            case _:
+                pass
+        if step.usage.input:
+            usages[step.messages[0].id] = step.usage
+    roots = [exported.get("info"), *[row.info.get("path") for row in rows]]
+    names = ("directory", *["cwd"] * len(rows))
+    folders = [root.get(name) for root, name in zip(roots, names, strict=True) if isinstance(root, Mapping)]
     return Session(
         format="opencode",
         messages=tuple(message for step in steps for message in step.messages),
-        root=_root(exported, rows),
+        root=next((folder for folder in folders if isinstance(folder, str)), None),
         tools=OPENCODE,
-        usages={id: step.usage for id, step in replies if step.usage.input},
-        models={id: model for id, step in replies if (model := _model(step.row.info))},
+        usages=usages,
+        models=models,
         compactions=compactions,
         notes=ignored_note(len(compactions), "compaction"),
     )
@@ -87,29 +99,27 @@ def read(exported: Object) -> Session:
 
 def _steps(row: _Row) -> Iterator[_Step]:
     if row.info.get("role") == "user":
-        parts = tuple(part for place, fields in row.parts for part in _user_parts(fields, place))
-        message = UserMessage(id=row.id, time=optional_time(_times(row.info), "created", row.where), parts=parts)
-        yield _Step(row=row, messages=(message,) if parts else ())
+        parts: list[Text | File] = []
+        for place, part in row.parts:
+            match part:
+                case {"type": "text", "ignored": True}:
+                    pass
+                case {"type": "text", "text": str(text)} if text:
+                    parts.append(Text(text=text))
+                case {"type": "file", "mime": str(mime)} if mime not in IN_WORDS:
+                    parts.append(_file(part, mime, place))
+                case {"type": str(kind)} if kind in WORDS:
+                    parts.append(Text(text=WORDS[kind]))
+                case _:
+                    pass
+        time = optional_time(_times(row.info), "created", row.where)
+        yield _Step(row=row, messages=(UserMessage(id=row.id, time=time, parts=tuple(parts)),) if parts else ())
         return
     begins = [index for index, (_, part) in enumerate(row.parts) if part.get("type") == "step-start"]
     bounds = [0, *begins[1:], len(row.parts)]
     for number, (begin, end) in enumerate(pairwise(bounds)):
         id = f"{row.id}.{number}" if number else row.id
         yield _reply(row, row.parts[begin:end], id, alone=end - begin == len(row.parts))
-
-
-def _user_parts(part: Object, where: str) -> Iterator[Text | File]:
-    match part:
-        case {"type": "text", "ignored": True}:
-            return
-        case {"type": "text", "text": str(text)} if text:
-            yield Text(text=text)
-        case {"type": "file", "mime": str(mime)} if mime not in IN_WORDS:
-            yield _file(part, mime, where)
-        case {"type": str(kind)} if kind in WORDS:
-            yield Text(text=WORDS[kind])
-        case _:
-            return
 
 
 def _file(part: Object, mime: str, where: str) -> File:
@@ -135,7 +145,16 @@ def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bo
     time = optional_time(_times(row.info), "created", row.where)
     reply = AssistantMessage(id=id, time=time, parts=tuple(content))
     finish = next((part for _, part in parts if part.get("type") == "step-finish"), row.info if alone else {})
-    return _Step(row=row, messages=(reply, *results) if content else (), usage=_usage(finish.get("tokens")))
+    counts = finish.get("tokens")
+    cache = counts.get("cache") if isinstance(counts, Mapping) else None
+    cached, cache_written = tokens(cache, "read"), tokens(cache, "write")
+    usage = Usage(
+        input=tokens(counts, "input") + cached + cache_written,
+        cached=cached,
+        cache_written=cache_written,
+        output=tokens(counts, "output", "reasoning"),
+    )
+    return _Step(row=row, messages=(reply, *results) if content else (), usage=usage)
 
 
 def _call_and_result(part: Object, where: str) -> tuple[ToolCall, ToolMessage]:
@@ -164,26 +183,6 @@ def _times(fields: Object) -> Object:
     return times if isinstance(times, Mapping) else {}
 
 
-def _usage(counts: Json) -> Usage:
-    if not isinstance(counts, Mapping):
-        return Usage()
-    cached, cache_written = tokens(counts.get("cache"), "read"), tokens(counts.get("cache"), "write")
-    return Usage(
-        input=tokens(counts, "input") + cached + cache_written,
-        cached=cached,
-        cache_written=cache_written,
-        output=tokens(counts, "output", "reasoning"),
-    )
-
-
-def _model(info: Object) -> str:
-    match info:
-        case {"providerID": str(provider), "modelID": str(model)}:
-            return f"{provider}:{model}"
-        case _:
-            return ""
-
-
 def _compactions(rows: Sequence[_Row], steps: Sequence[_Step]) -> Iterator[SessionCompaction]:
     """Yield compactions: after a summary, up to the tail that its request keeps."""
     tails = {
@@ -199,14 +198,3 @@ def _compactions(rows: Sequence[_Row], steps: Sequence[_Step]) -> Iterator[Sessi
             texts = [text for _, part in step.row.parts if isinstance(text := part.get("text"), str)]
             first_kept = starts.get(tail, place) if isinstance(tail, str) else place
             yield SessionCompaction(place=place, first_kept=first_kept, summary="\n".join(texts))
-
-
-def _root(exported: Object, rows: Sequence[_Row]) -> str | None:
-    match exported.get("info"):
-        case {"directory": str(folder)}:
-            return folder
-        case _:
-            paths = (row.info.get("path") for row in rows)
-            return next(
-                (cwd for path in paths if isinstance(path, Mapping) and isinstance(cwd := path.get("cwd"), str)), None
-            )

@@ -16,7 +16,6 @@ from recto.conversation.messages import (
     AssistantPart,
     Data,
     File,
-    Logged,
     Message,
     Opaque,
     Text,
@@ -44,17 +43,32 @@ def read(rows: Sequence[SessionRow]) -> Session:
     """Read the messages on the path to the newest entry, ignoring compactions."""
     entries = [row for row in rows if _is_entry(row.fields)]
     path = _path(entries, rows)
-    read_rows = [(row, message) for row in path if (message := _message(row)) is not None]
+    messages: list[Message] = []
+    numbers: list[int] = []
+    usages: dict[str, Usage] = {}
+    models: dict[str, str] = {}
+    for row, message in [(row, message) for row in path if (message := _message(row)) is not None]:
+        messages.append(message)
+        numbers.append(row.number)
+        reply = row.fields.get("message")
+        if isinstance(message, AssistantMessage) and isinstance(reply, Mapping):
+            usage = reply.get("usage")
+            if count := tokens(usage, "input", "cacheRead", "cacheWrite"):
+                cached, cache_written = tokens(usage, "cacheRead"), tokens(usage, "cacheWrite")
+                output = tokens(usage, "output")
+                usages[message.id] = Usage(input=count, cached=cached, cache_written=cache_written, output=output)
+            if isinstance(provider := reply.get("provider"), str) and isinstance(model := reply.get("model"), str):
+                models[message.id] = f"{provider}:{model}"
     others = _count("message", entries) - _count("message", path)
     headers = (row.fields for row in rows if row.fields.get("type") == "session" or row.fields.get("kind") == "header")
     return Session(
         format="pi",
-        messages=tuple(message for _, message in read_rows),
+        messages=tuple(messages),
         root=next((cwd for header in headers if isinstance(cwd := header.get("cwd"), str)), None),
         tools=PI,
-        usages={message.id: usage for row, message in read_rows if (usage := _usage(row)).input},
-        models={message.id: model for row, message in read_rows if (model := _model(row))},
-        compactions=tuple(_compactions(rows, path, [row.number for row, _ in read_rows])),
+        usages=usages,
+        models=models,
+        compactions=tuple(_compactions(rows, path, numbers)),
         notes=(*ignored_note(_count("compaction", path), "compaction"), *branch_note(others)),
     )
 
@@ -69,21 +83,10 @@ def _is_entry(fields: Object) -> bool:
 
 
 def _path(entries: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
+    """Return the path to the newest entry of the main lane, or to the entry the lane was moved to."""
     by_id = {id: row for row in entries if "parentId" in row.fields and isinstance(id := row.fields.get("id"), str)}
     if not by_id:
         return entries
-    parents = {id: _parent(row.fields) for id, row in by_id.items()}
-    leaf = _leaf(rows)
-    return [by_id[id] for id in lineage(leaf, parents)] if leaf is not None else []
-
-
-def _parent(fields: Object) -> str | None:
-    parent = fields.get("parentId")
-    return parent if isinstance(parent, str) else None
-
-
-def _leaf(rows: Sequence[SessionRow]) -> str | None:
-    """Return the newest entry of the main lane, or the entry the lane was moved to."""
     leaf: Json = None
     for row in rows:
         match row.fields:
@@ -95,102 +98,64 @@ def _leaf(rows: Sequence[SessionRow]) -> str | None:
                 leaf = fields.get("id")
             case _:
                 continue
-    return leaf if isinstance(leaf, str) else None
-
-
-def _usage(row: SessionRow) -> Usage:
-    match row.fields.get("message"):
-        case {"role": "assistant", "usage": usage}:
-            return Usage(
-                input=tokens(usage, "input", "cacheRead", "cacheWrite"),
-                cached=tokens(usage, "cacheRead"),
-                cache_written=tokens(usage, "cacheWrite"),
-                output=tokens(usage, "output"),
-            )
-        case _:
-            return Usage()
-
-
-def _model(row: SessionRow) -> str:
-    match row.fields.get("message"):
-        case {"role": "assistant", "provider": str(provider), "model": str(model)}:
-            return f"{provider}:{model}"
-        case _:
-            return ""
+    parents: dict[str, str | None] = {
+        id: parent if isinstance(parent := row.fields["parentId"], str) else None for id, row in by_id.items()
+    }
+    return [by_id[id] for id in lineage(leaf, parents)] if isinstance(leaf, str) else []
 
 
 def _compactions(
-    rows: Sequence[SessionRow], path: Sequence[SessionRow], read: Sequence[int]
+    rows: Sequence[SessionRow], path: Sequence[SessionRow], numbers: Sequence[int]
 ) -> Iterator[SessionCompaction]:
-    """Yield compactions; `read` are the row numbers of messages."""
+    """Yield compactions; `numbers` are the row numbers of messages."""
     for row in path:
         match row.fields:
-            case {"type": "compaction", "summary": str(summary)}:
-                place = bisect_left(read, row.number)
-                first = _first_kept(row.fields, rows)
-                first_kept = place if first is None else min(bisect_left(read, first), place)
-                yield SessionCompaction(place=place, first_kept=first_kept, summary=summary)
+            case {"type": "compaction", "summary": str(summary), **fields}:
+                place = bisect_left(numbers, row.number)
             case _:
                 continue
-
-
-def _first_kept(fields: Object, rows: Sequence[SessionRow]) -> int | None:
-    match fields:
-        case {"firstKeptEntryId": str(id)}:
-            return next((row.number for row in rows if row.fields.get("id") == id), None)
-        case {"firstKeptEntryIndex": int(index)} if 0 <= index < len(rows):
-            return rows[index].number
-        case _:
-            return None
+        match fields:
+            case {"firstKeptEntryId": str(id)}:
+                first = next((row.number for row in rows if row.fields.get("id") == id), row.number)
+            case {"firstKeptEntryIndex": int(index)} if 0 <= index < len(rows):
+                first = rows[index].number
+            case _:
+                first = row.number
+        yield SessionCompaction(place=place, first_kept=min(bisect_left(numbers, first), place), summary=summary)
 
 
 def _message(row: SessionRow) -> Message | None:
-    fields = row.fields
-    id = optional_text(fields, "id", row.where) or f"m{row.number}"
-    logged = Logged(id=id, time=optional_time(fields, "timestamp", row.where))
-    match fields.get("type"):
-        case "message":
-            place = f"{row.where}: message"
-            return _role_message(as_object(fields.get("message"), place), place, logged)
-        case "custom_message":
-            return _user(fields, row.where, logged)
-        case "branch_summary" if fields.get("summary"):
-            return _user_text(BRANCH_SUMMARY.format(summary=text_field(fields, "summary", row.where)), logged)
-        case _:
-            return None
-
-
-def _role_message(message: Object, where: str, logged: Logged) -> Message | None:
-    match message.get("role"):
-        case "user" | "custom" | "hookMessage":
-            return _user(message, where, logged)
-        case "assistant":
-            return AssistantMessage(id=logged.id, time=logged.time, parts=tuple(_assistant_parts(message, where)))
-        case "toolResult":
+    id = optional_text(row.fields, "id", row.where) or f"m{row.number}"
+    time = optional_time(row.fields, "timestamp", row.where)
+    fields, where, kind, role = row.fields, row.where, row.fields.get("type"), None
+    if kind == "message":
+        where = f"{row.where}: message"
+        fields = as_object(fields.get("message"), where)
+        role = fields.get("role")
+    match kind, role:
+        case ("message", "user" | "custom" | "hookMessage") | ("custom_message", _):
+            return UserMessage(id=id, time=time, parts=tuple(_parts(fields.get("content"), where)))
+        case "message", "assistant":
+            return AssistantMessage(id=id, time=time, parts=tuple(_assistant_parts(fields, where)))
+        case "message", "toolResult":
             return ToolMessage(
-                id=logged.id,
-                time=logged.time,
-                tool_call_id=text_field(message, "toolCallId", where),
-                parts=tuple(_parts(message.get("content"), where)),
-                error="error" if message.get("isError") is True else None,
+                id=id,
+                time=time,
+                tool_call_id=text_field(fields, "toolCallId", where),
+                parts=tuple(_parts(fields.get("content"), where)),
+                error="error" if fields.get("isError") is True else None,
             )
-        case "bashExecution" if message.get("excludeFromContext") is not True:
-            return _user_text(_ran(message, where), logged)
-        case "branchSummary":
-            return _user_text(BRANCH_SUMMARY.format(summary=text_field(message, "summary", where)), logged)
+        case "message", "bashExecution" if fields.get("excludeFromContext") is not True:
+            text = _command_text(fields, where)
+        case ("message", "branchSummary") | ("branch_summary", _) if role or fields.get("summary"):
+            text = BRANCH_SUMMARY.format(summary=text_field(fields, "summary", where))
         case _:
             return None
+    return UserMessage(id=id, time=time, parts=(Text(text=text),))
 
 
-def _user(fields: Object, where: str, logged: Logged) -> UserMessage:
-    return UserMessage(id=logged.id, time=logged.time, parts=tuple(_parts(fields.get("content"), where)))
-
-
-def _user_text(text: str, logged: Logged) -> UserMessage:
-    return UserMessage(id=logged.id, time=logged.time, parts=(Text(text=text),))
-
-
-def _ran(message: Object, where: str) -> str:
+def _command_text(message: Object, where: str) -> str:
+    """Return a command that the user ran, with its output."""
     output = optional_text(message, "output", where)
     text = RAN.format(command=text_field(message, "command", where))
     text += OUTPUT.format(output=output) if output else NO_OUTPUT

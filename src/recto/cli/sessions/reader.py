@@ -81,19 +81,25 @@ def _read_rows(rows: Sequence[SessionRow], source: str) -> Session:
 
 def _kind(fields: Object) -> SessionKind | None:
     match fields:
-        case {"type": "session", "id": str()} | {"kind": "header", "version": int()}:
+        case (
+            {"type": "session", "id": str()}
+            | {"kind": "header", "version": int()}
+            | {"type": "message", "message": {"role": str()}}
+        ):
             return "pi"
-        case {"type": "message", "message": {"role": str()}}:
-            return "pi"
-        case {"type": "user" | "assistant", "message": {}}:
+        case (
+            {"type": "user" | "assistant", "message": {}}
+            | {"type": str(), "sessionId": str()}
+            | {"type": "summary", "leafUuid": str()}
+            | {"type": "file-history-snapshot"}
+            | {"type": "system", "subtype": str()}
+        ):
             return "claude-code"
-        case {"type": str(), "sessionId": str()} | {"type": "summary", "leafUuid": str()}:
-            return "claude-code"
-        case {"type": "file-history-snapshot"} | {"type": "system", "subtype": str()}:
-            return "claude-code"
-        case {"type": str(), "payload": {}}:
-            return "codex"
-        case {"record_type": str()} | {"id": str(), "timestamp": str(), "instructions": _}:
+        case (
+            {"type": str(), "payload": {}}
+            | {"record_type": str()}
+            | {"id": str(), "timestamp": str(), "instructions": _}
+        ):
             return "codex"
         case {"type": str(kind)} if kind in codex.ITEMS:
             return "codex"
@@ -109,17 +115,13 @@ def _read_body(body: Object) -> Session:
     model = body.get("model")
     maker = model if isinstance(model, str) else None
     messages = body.get("messages")
-    if "system" in body or _speaks_anthropic(messages):
+    contents = (message.get("content") for message in _items(messages) if isinstance(message, Mapping))
+    kinds = (block.get("type") for content in contents for block in _items(content) if isinstance(block, Mapping))
+    if "system" in body or any(isinstance(kind, str) and kind in ANTHROPIC_BLOCKS for kind in kinds):
         name = f"anthropic:{maker}" if maker else ""
         return Session(format="openai", messages=anthropic.decode(dict(body), model=maker), model=name)
     name = f"openai:{maker}" if maker else ""
     return Session(format="openai", messages=openai.decode(messages, model=maker), model=name)
-
-
-def _speaks_anthropic(messages: Json) -> bool:
-    contents = (message.get("content") for message in _items(messages) if isinstance(message, Mapping))
-    blocks = (block for content in contents for block in _items(content) if isinstance(block, Mapping))
-    return any(isinstance(kind := block.get("type"), str) and kind in ANTHROPIC_BLOCKS for block in blocks)
 
 
 def _items(value: Json) -> Sequence[Json]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from recto.conversation.json import Json, Object, dump, kind_of, load
@@ -42,19 +43,6 @@ class JsonLines:
 
 def parse(data: bytes, *, source: str) -> Json | JsonLines:
     """Parse a file. Raise NotAConversation if it is not JSON."""
-    text = _plain_text(data, source)
-    lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
-    if not lines:
-        raise NotAConversation(source=source, problem="it is empty")
-    if len(lines) > 1 and _is_object(lines[0][1]):
-        return _parse_lines(lines, source)
-    try:
-        return _load(text)
-    except ValueError as error:
-        raise NotAConversation(source=source, problem=f"it cannot be read as JSON: {_reason(error)}") from error
-
-
-def _plain_text(data: bytes, source: str) -> bytes:
     if data.startswith(UTF16_MARKS):
         data = data.decode("utf-16", "replace").encode()
     for mark, name in COMPRESSED.items():
@@ -62,14 +50,18 @@ def _plain_text(data: bytes, source: str) -> bytes:
             raise NotAConversation(source=source, problem=f"it is compressed ({name}); decompress it first")
     if b"\0" in data:
         raise NotAConversation(source=source, problem="it is a binary file; a conversation is JSON text")
-    return data.removeprefix(codecs.BOM_UTF8)
-
-
-def _is_object(line: bytes) -> bool:
+    text = data.removeprefix(codecs.BOM_UTF8)
+    lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
+    if not lines:
+        raise NotAConversation(source=source, problem="it is empty")
+    if len(lines) > 1:
+        with suppress(ValueError):
+            if isinstance(_load(lines[0][1]), Mapping):
+                return _parse_lines(lines, source)
     try:
-        return isinstance(_load(line), Mapping)
-    except ValueError:
-        return False
+        return _load(text)
+    except ValueError as error:
+        raise NotAConversation(source=source, problem=f"it cannot be read as JSON: {_reason(error)}") from error
 
 
 def _parse_lines(lines: list[tuple[int, bytes]], source: str) -> JsonLines:
@@ -100,46 +92,35 @@ def _reason(error: ValueError) -> str:
 def _load(text: bytes) -> Json:
     """Parse a JSON text. Raise ValueError if it is invalid or cannot be encoded again."""
     try:
-        value = load(text)
-    except ValueError as error:
-        return _load_leniently(text, error)
-    try:
-        dump(value)
-    except WireError as error:
-        raise ValueError(TOO_DEEP) from error
-    return value
-
-
-def _load_leniently(text: bytes, refusal: ValueError) -> Json:
-    # JavaScript tools write lone surrogates and Python tools write NaN; accept both.
-    try:
-        decoded = text.decode("utf-8", "surrogatepass")
-        return load(dump(json.loads(decoded, parse_int=_integer, parse_constant=lambda _: None)))
+        try:
+            value = load(text)
+            dump(value)
+            return value
+        except ValueError:
+            # JavaScript tools write lone surrogates and Python tools write NaN; accept both.
+            decoded = text.decode("utf-8", "surrogatepass")
+            with suppress(ValueError):
+                value = json.loads(
+                    decoded,
+                    parse_int=lambda digits: int(digits) if abs(float(digits)) < LARGEST_INTEGER else float(digits),
+                    parse_constant=lambda _: None,
+                )
+                return load(dump(value))
+            raise
     except (WireError, RecursionError) as error:
         raise ValueError(TOO_DEEP) from error
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8 text") from error
-    except ValueError:
-        raise refusal from None
-
-
-def _integer(digits: str) -> int | float:
-    value = float(digits)
-    return int(digits) if abs(value) < LARGEST_INTEGER else value
 
 
 def lineage(leaf: str, parents: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return the ids from the root down to a leaf, stopping at missing or repeated parents."""
-    return tuple(reversed(tuple(_upwards(leaf, parents))))
-
-
-def _upwards(leaf: str, parents: Mapping[str, str | None]) -> Iterator[str]:
-    ids: set[str] = set()
+    ids: dict[str, None] = {}
     current: str | None = leaf
     while current is not None and current in parents and current not in ids:
-        ids.add(current)
-        yield current
+        ids[current] = None
         current = parents[current]
+    return tuple(reversed(ids))
 
 
 def tokens(usage: Json, *names: str) -> int:

@@ -15,7 +15,7 @@ SessionFormat: TypeAlias = Literal["openai", "pi", "claude-code", "codex", "open
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCompaction:
-    """A compaction: from the message at `place` on, the page is the summary and the messages after `kept`."""
+    """A compaction: from the message at `place` on, the page is the summary and the messages from `first_kept` on."""
 
     place: int
     first_kept: int
@@ -26,7 +26,7 @@ class SessionCompaction:
 class Session:
     """A conversation with its project root, tools and provider counts.
 
-    `reported` has the usage of calls by assistant message id; `models` their models as named in price lists. `model`
+    `usages` has the usage of calls by assistant message id, `models` their models as named in price lists. `model`
     applies to all other calls. `notes` tell the user about dropped content.
     """
 
