@@ -268,8 +268,8 @@ def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before:
     That message changes when its turn ends (F1, F2), so the next turn can reuse what precedes it. A page without an
     admitted turn gets no marks, because any of its messages may change.
     """
-    users = [(n, message) for n, message in enumerate(messages) if isinstance(message, UserMessage)]
-    turn = next((n for n, message in reversed(users) if message.response_id), None)
+    backwards = zip(range(len(messages) - 1, -1, -1), reversed(messages), strict=True)
+    turn = next((n for n, one in backwards if isinstance(one, UserMessage) and one.response_id), None)
     if turn is None:
         return encoded
     system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
@@ -283,12 +283,3 @@ def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before:
         sizes[n] += len(marked_segment.data) - len(segments[2 * n].data)
         segments[2 * n] = marked_segment
     return replace(encoded, sizes=sizes, segments=tuple(segments))
-
-
-def _opens_a_turn(message: Message) -> bool:
-    return isinstance(message, UserMessage) and bool(message.response_id)
-
-
-def _allows_breakpoint(message: Message) -> bool:
-    """Return True if the last block may carry a mark: thinking and unknown blocks may not."""
-    return not (isinstance(message, (UserMessage, AssistantMessage)) and isinstance(message.parts[-1], Opaque))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
 from typing import NamedTuple, cast
 
 from recto.conversation.json import Json, Object, dump
@@ -16,7 +18,7 @@ from recto.page.draft import Draft, then, unchanged
 from recto.page.fold.fold import fold
 from recto.page.fold.fold_by_cost import CacheState, CostFold, fold_by_cost
 from recto.page.fold.fold_settings import FoldSettings, fold_key
-from recto.page.manifest import Manifest, Note, Part, merge_notes
+from recto.page.manifest import Manifest, Part, merge_notes
 from recto.page.sent_request import INSTRUCTIONS, SentRequest
 from recto.page.steps.repair import repair
 from recto.page.text.tokens import OFFLINE, TokenCount, TokenCounter, count_messages, count_text, tokens_of
@@ -67,7 +69,7 @@ def rewrite(
         return pass_on(request, doubt, rules.counter)
     draft = then(repaired, fold_draft)
     talk = _Talk(request=request, messages=messages, flat=flat, items=items, draft=draft, counter=rules.counter)
-    parts = list(_in_order(request, list(_encode_items(talk)), list(_dropped(talk)), rules.counter))
+    parts = list(_in_order(talk))
     if doubt:
         parts[0] = parts[0][0]._replace(reason=HALF_READ.format(why=doubt)), parts[0][1]
         start = len(messages)
@@ -83,9 +85,7 @@ def rewrite(
 
 
 def _same_ends(messages: Sequence[Message], repaired: Draft) -> bool:
-    """Return True if the roles of the first and last message stay. A model continues a final reply, so that must stay
-    whole.
-    """
+    """Return True if the roles of the first and last message stay, and a final reply, which a model continues, too."""
     if not repaired.notes:
         return True
     places_before, places_after = _find_talk_places(messages), _find_talk_places(repaired.messages)
@@ -123,9 +123,7 @@ class _OutputItem(NamedTuple):
 
 
 class _Talk(NamedTuple):
-    """A request with its messages one by one. `items` maps each message to its item, `draft` is the edited
-    conversation.
-    """
+    """A request, its messages one by one, the item of each in `items`, and the edited conversation in `draft`."""
 
     request: SentRequest
     messages: Sequence[Sequence[Message]]
@@ -152,16 +150,11 @@ def _encode_items(talk: _Talk) -> Iterator[_OutputItem]:
         while at < len(origins) and items[origins[at]] == item:
             at += 1
         here = dict(zip(origins[begin:at], messages[begin:at], strict=True))
-        yield _OutputItem(origin, _part(talk, item, here), build_segment((lead + _text(talk, item, here)).encode()))
-
-
-def _text(talk: _Talk, item: int, here: Mapping[int, Message]) -> str:
-    """Return the text of an item with the given messages of it."""
-    request_item, first = talk.request.items[item], talk.items.index(item)
-    changes = [ItemChange(was, here.get(first + place)) for place, was in enumerate(talk.messages[item])]
-    if all(change.after is change.before for change in changes):
-        return request_item.text
-    return dump(edit_item(cast("Object", request_item.value), changes)).decode()
+        text, first = request_item.text, items.index(item)
+        changes = [ItemChange(was, here.get(first + place)) for place, was in enumerate(talk.messages[item])]
+        if any(change.after is not change.before for change in changes):
+            text = dump(edit_item(cast("Object", request_item.value), changes)).decode()
+        yield _OutputItem(origin, _part(talk, item, here), build_segment((lead + text).encode()))
 
 
 def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) -> tuple[Part, Segment]:
@@ -171,49 +164,31 @@ def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) ->
     return part, build_segment(text.encode())
 
 
-def _note(origins: Iterable[int], notes: Mapping[int, Note]) -> Note | None:
-    """Merge the notes on the messages of an item."""
-    item_notes = [notes[origin] for origin in origins if origin in notes]
-    if not item_notes:
-        return None
-    whole = item_notes[0]
-    for note in item_notes[1:]:
-        whole = merge_notes(whole, note)
-    return whole
-
-
 def _part(talk: _Talk, item: int, here: Mapping[int, Message]) -> Part:
     before = sum([tokens_of(talk.flat[origin], talk.counter) for origin in here])
     after = sum([tokens_of(message, talk.counter) for message in here.values()])
-    note, role = _note(here, talk.draft.notes), talk.flat[next(iter(here))].role
+    notes, role = talk.draft.notes, talk.flat[next(iter(here))].role
     part = Part("message", f"messages[{item}]", role, before, after, "kept", None, AS_IT_CAME)
-    if note is None:
-        return part
-    return part._replace(decision=note.decision, rule=note.rule, reason=note.reason, receipts=note.receipts)
+    item_notes = [notes[origin] for origin in here if origin in notes]
+    return part._replace(**reduce(merge_notes, item_notes)._asdict()) if item_notes else part
 
 
-def _dropped(talk: _Talk) -> Iterator[_OutputItem]:
-    """Yield the messages that are not sent, with their notes."""
+def _in_order(talk: _Talk) -> Iterator[tuple[Part, Segment]]:
+    """Yield all parts in request order. A part left out precedes the next one sent."""
+    yield _envelope(talk.request.before, talk.counter)
+    pending = deque[_OutputItem]()
     for origin, note in sorted(talk.draft.notes.items()):
         if note.decision == "dropped":
             message, name = talk.flat[origin], f"messages[{talk.items[origin]}]"
             tokens = tokens_of(message, talk.counter)
             part = Part("message", name, message.role, tokens, 0, note.decision, note.rule, note.reason)
-            yield _OutputItem(origin, part, NOTHING)
-
-
-def _in_order(
-    request: SentRequest, items: Sequence[_OutputItem], omissions: Sequence[_OutputItem], counter: TokenCounter
-) -> Iterator[tuple[Part, Segment]]:
-    """Yield all parts in request order. A part left out precedes the next one sent."""
-    yield _envelope(request.before, counter)
-    pending = list(omissions)
-    for one in items:
+            pending.append(_OutputItem(origin, part, NOTHING))
+    for one in _encode_items(talk):
         while pending and pending[0].origin < one.origin:
-            yield pending.pop(0)[1:]
+            yield pending.popleft()[1:]
         yield one.part, one.segment
     yield from [one[1:] for one in pending]
-    yield _envelope(request.after, counter)
+    yield _envelope(talk.request.after, talk.counter)
 
 
 @cache_results(ENVELOPES)
@@ -284,13 +259,10 @@ def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Js
 def _words(content: Json, before: ToolMessage, after: ToolMessage) -> Json:
     """Return the new content of a result: the text that replaces it or some of its parts."""
     if isinstance(content, list) and len(content) == len(before.parts) == len(after.parts):
-        parts = zip(content, before.parts, after.parts, strict=True)
-        return [block if now is was else _edit_text(block, now) for block, was, now in parts]
+        blocks = list(content)
+        for place, (block, was, now) in enumerate(zip(content, before.parts, after.parts, strict=True)):
+            if now is not was:
+                fields = block if isinstance(block, Mapping) and block.get("type") == "text" else {"type": "text"}
+                blocks[place] = {**fields, "text": now.text if isinstance(now, Text) else ""}
+        return blocks
     return "".join([part.text for part in after.parts if isinstance(part, Text)])
-
-
-def _edit_text(block: Json, part: object) -> Json:
-    words = part.text if isinstance(part, Text) else ""
-    if isinstance(block, Mapping) and block.get("type") == "text":
-        return {**block, "text": words}
-    return {"type": "text", "text": words}

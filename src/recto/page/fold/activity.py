@@ -78,18 +78,17 @@ def find_activity(messages: Sequence[Message], key: FoldKey) -> Activity:
 
 
 def _go_on(previous: Activity | None, messages: Sequence[Message], key: FoldKey) -> Activity:
-    previous = previous or Activity()
-    story = _Story(previous, key)
-    for place, message in enumerate(messages, start=previous.count):
-        story.take(place, message)
-    return replace(story.activity(), count=previous.count + len(messages))
+    builder = _ActivityBuilder(previous or Activity(), key)
+    for place, message in enumerate(messages, start=previous.count if previous else 0):
+        builder.add(place, message)
+    return builder.build(count=len(messages) + (previous.count if previous else 0))
 
 
-class _Story:
+class _ActivityBuilder:
     """Mutable state while messages are processed. The previous activity stays unchanged."""
 
     def __init__(self, previous: Activity, key: FoldKey) -> None:
-        self._previous, self._key, self._cost = previous, key, key.settings.cost or CostSettings()
+        self._key, self._cost = key, key.settings.cost or CostSettings()
         self._now, self._time, self._last_call = previous.now, previous.time, previous.last_call
         self._results, self._calls = list(previous.results), dict(previous.calls)
         self._last_uses, self._files = dict(previous.last_uses), dict(previous.files)
@@ -105,7 +104,7 @@ class _Story:
         self._others = frozenset((*others, *self._cost.edits, *self._cost.more))
         self._failed = {tool: rule.failed for rule in rules for tool in rule.tools}
 
-    def activity(self) -> Activity:
+    def build(self, count: int) -> Activity:
         return Activity(
             now=self._now,
             results=tuple(self._results),
@@ -117,10 +116,11 @@ class _Story:
             near=self._near,
             last_call=self._last_call,
             time=self._time,
+            count=count,
             calls=self._calls,
         )
 
-    def take(self, place: int, message: Message) -> None:
+    def add(self, place: int, message: Message) -> None:
         self._time = message.time or self._time
         match message.role:
             case "user":
@@ -131,15 +131,15 @@ class _Story:
                 self._calls |= {call.id: CallPlace(call, place) for call in message.tool_calls}
             case "tool":
                 if caller := self._calls.get(message.tool_call_id):
-                    self._take_result(place, message, caller)
+                    self._add_result(place, message, caller)
             case _:
                 pass
 
-    def _take_result(self, place: int, message: ToolMessage, caller: CallPlace) -> None:
+    def _add_result(self, place: int, message: ToolMessage, caller: CallPlace) -> None:
         tool = caller.call.name
         has_failed = self._failed.get(tool, is_failure)(message)
         if tool in self._reads:
-            self._take_read(Observation(self._time, place, caller.call, message), shows=not has_failed)
+            self._add_read(Observation(self._time, place, caller.call, message), shows=not has_failed)
         elif tool in self._others:
             self._add(SeenResult(self._time, place, message, tool))
             if tool in self._cost.edits and not has_failed:
@@ -147,7 +147,8 @@ class _Story:
                 places = list(self._find_quoted(edit.lines, caller.place))
                 if places:
                     self._quoting += 1
-                    self._near += any(self._is_fresh(file) for file in edit.files)
+                    uses = [self._files[file] for file in edit.files if file in self._files]
+                    self._near += any(self._now.calls - use.calls <= self._cost.window for use in uses)
                     self._last_uses |= dict.fromkeys(places, self._now)
                 self._touch(edit.files)
                 self._edits |= dict.fromkeys(edit.files, place)
@@ -156,7 +157,7 @@ class _Story:
         self._results.append(result)
         self._last_uses[result.place] = self._now
 
-    def _take_read(self, observation: Observation, *, shows: bool) -> None:
+    def _add_read(self, observation: Observation, *, shows: bool) -> None:
         call, place = observation.call, observation.place
         match = match_rule(observation, self._reads[call.name], self._key)
         if match is None or not match.files:
@@ -178,10 +179,6 @@ class _Story:
                 text = texts[0] if len(texts) == 1 else "\n".join(texts)
                 if all(line in text for line in lines):
                     yield result.place
-
-    def _is_fresh(self, file: str) -> bool:
-        last_use = self._files.get(file)
-        return last_use is not None and self._now.calls - last_use.calls <= self._cost.window
 
     def _touch(self, files: Sequence[str | None]) -> None:
         """Mark files as used: earlier reads of them are still relevant."""

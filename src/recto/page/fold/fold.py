@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from recto.conversation.memo import memoise_last
-from recto.conversation.messages import File, Message, Opaque, Text, ToolMessage, ToolPart
+from recto.conversation.messages import Message, Opaque, Text, ToolMessage
 from recto.page.draft import Draft
 from recto.page.fold.fold_settings import FoldKey, FoldSettings, fold_key
 from recto.page.fold.observations import (
@@ -111,18 +111,16 @@ def fold(
     return FoldResult(draft=draft, left_alone=observations.left_alone)
 
 
-def _count_old(series: Series, rule: FoldRule, now: datetime) -> int:
-    """Count the results of a series that are old enough to fold. It is sorted by time."""
-    age, results = rule.max_age, series.results
-    return len(results) if age is None else bisect_left(results, True, key=lambda result: now - result.time <= age)
-
-
 def _folds(by_file: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
     """Yield the fold of each stale result (R2-R5, R8, R9)."""
     batches: dict[int, tuple[Observation, list[StaleResult]]] = {}
+    age = rule.max_age
     for path, series in by_file.items():
+        old = len(series.results)
+        if age is not None:
+            old = bisect_left(series.results, True, key=lambda result: now - result.time <= age)
         # Unchanged since the last page unless the series grew or more of its results are old enough.
-        stale = memoise_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
+        stale = memoise_last(series, _stale_results, path, rule, old, key)
         yield from stale.folds
         for result, why in stale.batches:
             batches.setdefault(result.place, (result, []))[1].append(why)
@@ -135,9 +133,12 @@ def _folds(by_file: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iter
 
 
 def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, key: FoldKey) -> _Stale:
-    results = series.results
+    results, keep = series.results, rule.keep
     newest, count = results[-1].message, len(results)
-    keep = rule.keep_for(_size(newest, path, key)) if rule.keep_by_size else rule.keep
+    if rule.keep_by_size:
+        indexes = parts_by_file(newest, key).get(path or "")
+        parts = newest.parts if indexes is None else [newest.parts[index] for index in indexes]
+        keep = rule.keep_for(sum(len(part.text) for part in parts if isinstance(part, Text)))
     folds, batches = list[_Fold](), list[tuple[Observation, StaleResult]]()
     kept_from = max(min(old, count - keep), 0)
     of_tool = Tally([result.call.name for result in results[kept_from:]])
@@ -153,12 +154,6 @@ def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, k
         else:
             batches.append((result, why))
     return _Stale(tuple(folds), tuple(batches))
-
-
-def _size(message: ToolMessage, path: str | None, key: FoldKey) -> int:
-    indexes = parts_by_file(message, key).get(path or "")
-    parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
-    return sum(len(part.text) for part in parts if isinstance(part, Text))
 
 
 def _fold_result(
@@ -181,32 +176,25 @@ def _fold_parts(
     by_file = parts_by_file(message, key)
     stale_parts = {index: stale for stale in files for index in by_file[stale.path or ""]}
     parts = list(message.parts)
+    # The places of parts with text, as `tokens_of_texts` counts them
+    texts = [
+        place
+        for place, part in enumerate(parts)
+        if (isinstance(part, Text) and part.text) or (isinstance(part, Opaque) and part.data)
+    ]
     receipts: list[Receipt] = []
     for index, stale in sorted(stale_parts.items()):
         part = parts[index]
         if isinstance(part, Text):
             parts[index] = replace(part, text=rule.placeholder)
             why = _Why(tool, rule.batch_number or rule.number, _reason(stale, rule), index)
-            texts = [place for place, part in enumerate(message.parts) if _has_text(part)]
-            tokens = (
-                (tokens_of_texts(message, key.counter)[texts.index(index)] if index in texts else 0),
-                count_text(rule.placeholder, key.counter),
-            )
+            before = tokens_of_texts(message, key.counter)[texts.index(index)] if index in texts else 0
+            tokens = before, count_text(rule.placeholder, key.counter)
             receipts.append(_receipt(message, (stale,), why, tokens))
     new_message = replace(message, parts=tuple(parts))
     saved_tokens = sum([receipt.tokens_before - receipt.tokens_after for receipt in receipts])
     note_tokens(new_message, key.counter.name, tokens_of(message, key.counter) - saved_tokens)
     return new_message, _note(*receipts)
-
-
-def _has_text(part: ToolPart) -> bool:
-    match part:
-        case Text():
-            return bool(part.text)
-        case Opaque():
-            return bool(part.data)
-        case File():
-            return False
 
 
 def _reason(stale: StaleResult, rule: FoldRule) -> str:

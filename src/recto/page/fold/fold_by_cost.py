@@ -45,8 +45,19 @@ def fold_by_cost(messages: Sequence[Message], key: FoldKey, state: CacheState) -
     """Fold the results of all steps in force and of the next one, if it pays."""
     reasons = _format_reasons(state.steps)
     planned = None if state.is_settled else plan_step(messages, key, reasons.keys(), state.prices, cold=state.cold)
-    step = _as_marker(planned, state) if planned else None
-    reasons |= _format_reasons([step]) if step else {}
+    step = None
+    if planned:
+        saves, costs = prices_of(planned.tokens_freed, planned.rewritten, state.prices)
+        step = FoldStep(
+            results=planned.results,
+            model=state.model,
+            cause=planned.cause,
+            freed=planned.tokens_freed,
+            rewritten=planned.rewritten,
+            saves=saves,
+            costs=costs,
+        )
+        reasons |= _format_reasons([step])
     return CostFold(_apply(messages, key, reasons), step)
 
 
@@ -58,19 +69,6 @@ def _format_reasons(steps: Iterable[FoldStep]) -> dict[str, str]:
         reason = REASON.format(others=len(step.results) - 1, freed=step.freed, now=now)
         reasons |= dict.fromkeys(step.results, reason)
     return reasons
-
-
-def _as_marker(planned: PlannedStep, state: CacheState) -> FoldStep:
-    saves, costs = prices_of(planned.tokens_freed, planned.rewritten, state.prices)
-    return FoldStep(
-        results=planned.results,
-        model=state.model,
-        cause=planned.cause,
-        freed=planned.tokens_freed,
-        rewritten=planned.rewritten,
-        saves=saves,
-        costs=costs,
-    )
 
 
 def prices_of(tokens: int, rewritten: int, prices: CachePrices) -> tuple[int, int]:
@@ -87,36 +85,21 @@ def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]
     for result in sorted(find_activity(messages, key).results, reverse=True) if reasons else ():
         path = result.files[0] if result.files else None
         counts.update([(result.tool, file) for file in result.files or (None,)])
-        reason = reasons.get(label(result.message))
+        name = label(result.message)
+        reason = reasons.get(name)
         if reason is None:
             continue
-        stands = fold_to_placeholder(result.message, placeholder, key)
+        new_messages[result.place], tokens = fold_to_placeholder(result.message, placeholder, key)
         recall = Recall(result.tool, path, counts[result.tool, path])
-        new_messages[result.place] = stands.message
-        notes[result.place] = _note(result, reason, stands.tokens, recall)
+        paths = tuple([file for file in result.files if file is not None])
+        receipt = Receipt(RULE, name, None, result.tool, paths, *tokens, (), recall, reason)
+        notes[result.place] = Note("folded", RULE, reason, (receipt,))
     draft = Draft(messages=tuple(new_messages), origins=range(len(new_messages)), notes=notes)
     return FoldResult(draft=draft, left_alone=())
 
 
-def _note(result: SeenResult, reason: str, tokens: tuple[int, int], recall: Recall) -> Note:
-    receipt = Receipt(
-        rule=RULE,
-        message=label(result.message),
-        part=None,
-        tool=result.tool,
-        paths=tuple([file for file in result.files if file is not None]),
-        tokens_before=tokens[0],
-        tokens_after=tokens[1],
-        newer=(),
-        recall=recall,
-        reason=reason,
-    )
-    return Note("folded", RULE, reason, (receipt,))
-
-
 class PlannedStep(NamedTuple):
-    """Labels of the results to fold, the tokens saved on each later call, and the tokens written to the cache once
-    more.
+    """Labels of the results to fold, the tokens saved on each later call, and the tokens written to the cache again.
 
     `cause` is `pays`, `no_cache` if the provider has none, or the reason that the cache is cold.
     """
@@ -140,22 +123,29 @@ def plan_step(
     ]
     if not candidates:
         return None
-    sizes = [_size(message, key, folded_labels) for message in messages]
+    sizes = [_tokens(message, key) for message in messages]
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage) and label(message) in folded_labels:
+            sizes[place] -= _count_saving(message, key)
     if sum(sizes) < cost.least_page:
         return None
     savings = [_count_saving(result.message, key) for result in reversed(candidates)]
     if cold or not prices.is_cached:
         return PlannedStep(_labels(candidates), cold or UNCACHED, sum(savings), 0)
-    steps = _steps(candidates, savings, sizes, activity)
+    # The last page ended where the newest assistant message begins; nothing after it is cached.
+    sums, calls = [0, *accumulate(sizes[: activity.last_call])], activity.now.calls
     best, most = None, 0.0
-    for step in steps:
-        a_call, once = step.saving * prices.read, step.stays * (prices.write - prices.read)
-        benefit = a_call * activity.now.calls * cost.horizon - once
-        if step.saving >= cost.least_step and once <= a_call * activity.now.calls * cost.payback and benefit > most:
-            best, most = step, benefit
+    # Weigh folding the newest `count` candidates. `stays` are the tokens after the first of them that are not folded.
+    for count, (result, saving) in enumerate(zip(reversed(candidates), accumulate(savings), strict=True), start=1):
+        stays = max(sums[-1] - sums[min(result.place, len(sums) - 1)] - saving, 0)
+        a_call, once = saving * prices.read, stays * (prices.write - prices.read)
+        benefit = a_call * calls * cost.horizon - once
+        if saving >= cost.least_step and once <= a_call * calls * cost.payback and benefit > most:
+            best, most = (count, saving, stays), benefit
     if best is None:
         return None
-    return PlannedStep(_labels(candidates[-best.results :]), PAYS, best.saving, best.stays)
+    count, saving, stays = best
+    return PlannedStep(_labels(candidates[-count:]), PAYS, saving, stays)
 
 
 def _find_candidates(activity: Activity, cost: CostSettings, folded_labels: Collection[str]) -> Iterator[SeenResult]:
@@ -164,38 +154,16 @@ def _find_candidates(activity: Activity, cost: CostSettings, folded_labels: Coll
     for result in activity.results:
         if label(result.message) in folded_labels:
             continue
-        window = cost.window if enough or not result.shows else _window_of_read(result, activity, cost)
-        if activity.idle(result.place, cost.turn_calls) > window:
+        window, place = cost.window, result.place
+        if result.shows and not enough:
+            # The window of a read is short only if all its files are stale.
+            is_stale = all(
+                activity.edits.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
+                for file in result.files
+            )
+            window = cost.edited_window if is_stale else cost.read_window
+        if activity.idle(place, cost.turn_calls) > window:
             yield result
-
-
-def _window_of_read(result: SeenResult, activity: Activity, cost: CostSettings) -> int:
-    """Return the window of a read. It is short only if all its files are stale."""
-    place = result.place
-    is_stale = all(
-        activity.edits.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
-        for file in result.files
-    )
-    return cost.edited_window if is_stale else cost.read_window
-
-
-class _Step(NamedTuple):
-    """A candidate: the number of newest spent results to fold, the tokens freed, and the tokens after the first that
-    stay.
-    """
-
-    results: int
-    saving: int
-    stays: int
-
-
-def _steps(
-    candidates: Sequence[SeenResult], savings: Sequence[int], sizes: Sequence[int], activity: Activity
-) -> Iterator[_Step]:
-    # The last page ended where the newest assistant message begins; nothing after it is cached.
-    sums = [0, *accumulate(sizes[: activity.last_call])]
-    for count, (result, saving) in enumerate(zip(reversed(candidates), accumulate(savings), strict=True), start=1):
-        yield _Step(count, saving, max(sums[-1] - sums[min(result.place, len(sums) - 1)] - saving, 0))
 
 
 def _labels(results: Sequence[SeenResult]) -> tuple[str, ...]:
@@ -204,13 +172,6 @@ def _labels(results: Sequence[SeenResult]) -> tuple[str, ...]:
 
 def _tokens(message: Message, key: FoldKey) -> int:
     return tokens_of(message, key.counter)
-
-
-def _size(message: Message, key: FoldKey, folded_labels: Collection[str]) -> int:
-    tokens = _tokens(message, key)
-    if isinstance(message, ToolMessage) and label(message) in folded_labels:
-        return tokens - _count_saving(message, key)
-    return tokens
 
 
 def _count_saving(message: ToolMessage, key: FoldKey) -> int:
@@ -267,18 +228,14 @@ def cache_state(log: Sequence[Entry], call: NextCall) -> CacheState:
             break
         since.append(entry)
     is_settled = any(isinstance(entry, FoldStep) and entry in steps for entry in since)
-    cold = MODEL_CHANGED if is_other else _why_cold(log, since, call)
+    if is_other:
+        cold = MODEL_CHANGED
+    elif len(since) == len(log):
+        cold = FIRST_CALL
+    else:
+        cold = next((BREAKS[type(entry)] for entry in since if type(entry) in BREAKS), "")
+        cold = cold or why_old(log[-len(since) - 1].time, call.now, call.cache_minutes)
     return CacheState(model=call.model, prices=call.prices, steps=steps, cold=cold, is_settled=is_settled)
-
-
-def _why_cold(log: Sequence[Entry], since: Sequence[Entry], call: NextCall) -> str:
-    if len(since) == len(log):
-        return FIRST_CALL
-    broken = next((BREAKS[type(entry)] for entry in since if type(entry) in BREAKS), "")
-    if broken:
-        return broken
-    last = log[len(log) - len(since) - 1].time
-    return why_old(last, call.now, call.cache_minutes)
 
 
 def why_old(last: datetime | None, now: datetime, cache_minutes: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -142,8 +143,19 @@ def _observe_more(previous: Observations | None, messages: Sequence[Message], ke
                 new.append(Observation(time, place, call, message))
     by_rule = dict[str, ByFile]()
     for rule in key.settings.rules:
-        by_rule[rule.name], unnamed = _sort_in(previous.by_rule.get(rule.name, {}), new, rule, key)
-        left_alone += unnamed
+        by_file = dict(previous.by_rule.get(rule.name, {}))
+        additions = defaultdict[str | None, list[Observation]](list)
+        for observation in new:
+            if observation.call.name in rule.tools:
+                result = match_rule(observation, rule, key)
+                if result is None:
+                    left_alone.append(LeftAlone(observation.place, observation.message, NO_PATH))
+                for path in result.files if result else ():
+                    additions[path].append(result or observation)
+        for path, results in additions.items():
+            earlier = by_file[path].results if path in by_file else ()
+            by_file[path] = Series(results=tuple(sorted((*earlier, *results))))
+        by_rule[rule.name] = by_file
     return Observations(
         by_rule=by_rule,
         left_alone=tuple(sorted(left_alone, key=attrgetter("place"))),
@@ -152,24 +164,6 @@ def _observe_more(previous: Observations | None, messages: Sequence[Message], ke
         time=time,
         calls=calls,
     )
-
-
-def _sort_in(
-    previous: ByFile, new: Sequence[Observation], rule: FoldRule, key: FoldKey
-) -> tuple[ByFile, list[LeftAlone]]:
-    more, unnamed = dict[str | None, list[Observation]](), list[LeftAlone]()
-    for observation in [observation for observation in new if observation.call.name in rule.tools]:
-        result = match_rule(observation, rule, key)
-        if result is None:
-            unnamed.append(LeftAlone(observation.place, observation.message, NO_PATH))
-            continue
-        for path in result.files:
-            more.setdefault(path, []).append(result)
-    return {**previous, **{path: _longer(previous.get(path), additions) for path, additions in more.items()}}, unnamed
-
-
-def _longer(previous: Series | None, additions: Sequence[Observation]) -> Series:
-    return Series(results=tuple(sorted((*(previous.results if previous else ()), *additions))))
 
 
 def _strings(value: Json) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from recto.conversation.json import Json, leading_object
+from recto.conversation.json import leading_object
 from recto.conversation.locale import language
 from recto.conversation.messages import Text, ToolMessage
 from recto.errors import SettingsError
@@ -44,16 +44,12 @@ def is_failed_command(message: ToolMessage) -> bool:
     report = leading_object(text)
     if report is None:
         return False
-    inner = report.get("metadata")
-    return any(_reports_failure(level) for level in (report, inner) if isinstance(level, dict))
-
-
-def _reports_failure(report: dict[str, Json]) -> bool:
-    stderr = report.get("stderr")
-    if isinstance(stderr, str) and stderr:
-        return True
-    codes = [report.get(name) for name in EXIT_CODE_NAMES]
-    return any(code not in (None, 0, "0", "") for code in codes)
+    levels = [level for level in (report, report.get("metadata")) if isinstance(level, Mapping)]
+    codes = [level.get(name) for level in levels for name in EXIT_CODE_NAMES]
+    errors = [level.get("stderr") for level in levels]
+    return any(isinstance(error, str) and error for error in errors) or any(
+        code not in (None, 0, "0", "") for code in codes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

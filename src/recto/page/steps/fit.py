@@ -115,7 +115,18 @@ def fit(messages: Sequence[Message], target: Target) -> Draft:
         messages = tuple(new_messages)
     if memoise_prefix(messages, _all_fit, to) and memoise_prefix(messages, _check_order, to.wire).good:
         return unchanged(messages)
-    draft = _fit_each(messages, to)
+    fit_messages: list[Message] = []
+    origins: list[int] = []
+    notes: dict[int, Note] = {}
+    for place, message in enumerate(messages):
+        changed, reasons = memoise(message, _fit_message, to)
+        if changed is not None or not reasons:
+            fit_messages.append(changed or message)
+            origins.append(place)
+        if reasons:
+            decision = "dropped" if changed is None else "repaired"
+            notes[place] = Note(decision=decision, rule=RULE, reason="; ".join(dict.fromkeys(reasons)))
+    draft = Draft(messages=tuple(fit_messages), origins=origins, notes=notes)
     user_first = _begin_with_user(draft.messages) if to.wire.begins_with_user else unchanged(draft.messages)
     return then(draft, then(user_first, _fit_ids(user_first.messages, to.wire)))
 
@@ -167,21 +178,6 @@ def _is_plain(message: Message) -> bool:
     return not before and isinstance(last, Text)
 
 
-def _fit_each(messages: Sequence[Message], to: _To) -> Draft:
-    new_messages: list[Message] = []
-    origins: list[int] = []
-    notes: dict[int, Note] = {}
-    for place, message in enumerate(messages):
-        changed, reasons = memoise(message, _fit_message, to)
-        if changed is not None or not reasons:
-            new_messages.append(changed or message)
-            origins.append(place)
-        if reasons:
-            decision = "dropped" if changed is None else "repaired"
-            notes[place] = Note(decision=decision, rule=RULE, reason="; ".join(dict.fromkeys(reasons)))
-    return Draft(messages=tuple(new_messages), origins=origins, notes=notes)
-
-
 def _fit_message(message: Message, to: _To) -> _FitResult:
     wire = to.wire
     match message:
@@ -212,7 +208,7 @@ def _fit_assistant(message: AssistantMessage, to: _To) -> _FitResult:
         signed_parts = to.wire.sign_calls(parts, to.model)
         reasons = (*reasons, FOREIGN_CALLS) if signed_parts != parts else reasons
         parts = signed_parts
-    end = next((n for n in range(len(parts), 0, -1) if not _is_thought(parts[n - 1])), 0)
+    end = max([n for n, part in enumerate(parts, 1) if not (isinstance(part, Opaque) and part.is_thought)], default=0)
     if not end:
         return _FitResult(None, (*reasons, NOTHING_CARRIED.format(wire=to.wire.name)))
     if to.wire.thoughts_lead and end < len(parts):
@@ -220,24 +216,15 @@ def _fit_assistant(message: AssistantMessage, to: _To) -> _FitResult:
     return _with_good_name(replace(message, parts=parts) if reasons else message, to.wire, reasons)
 
 
-def _is_thought(part: AssistantPart) -> bool:
-    return isinstance(part, Opaque) and part.is_thought
-
-
 def _with_good_name(message: NamedMessage, wire: Wire, reasons: tuple[str, ...]) -> _FitResult:
-    if not isinstance(message, ToolMessage) and message.name:
-        name, reason = _fit_name(message.name, wire)
-        if name != message.name:
-            return _FitResult(replace(message, name=name), (*reasons, reason.format(wire=wire.name)))
+    """Return the message with its name in a form the format accepts (P3), or without it. Equal names stay equal."""
+    if not isinstance(message, ToolMessage) and (name := message.name):
+        good = NOT_IN_NAME.sub("_", name).strip("_") if NOT_IN_NAME.search(name) else name
+        good = good[:LONGEST_NAME] if wire.takes_names else ""
+        if good != name:
+            reason = NEW_NAME if good else NAME_LEFT_OUT if wire.takes_names else NO_NAME
+            return _FitResult(replace(message, name=good or None), (*reasons, reason.format(wire=wire.name)))
     return _FitResult(message, reasons) if reasons else AS_IS
-
-
-def _fit_name(name: str, wire: Wire) -> tuple[str | None, str]:
-    """Return a name in a form the format accepts (P3), or None. Equal names give equal results."""
-    if not wire.takes_names:
-        return None, NO_NAME
-    good = NOT_IN_NAME.sub("_", name).strip("_") if NOT_IN_NAME.search(name) else name
-    return (good[:LONGEST_NAME], NEW_NAME) if good else (None, NAME_LEFT_OUT)
 
 
 def _fit_parts(
@@ -263,7 +250,12 @@ def _fit_part(part: AssistantPart, holder: str, to: _To) -> tuple[AssistantPart 
             return part, ""
         case File():
             reason = _why_not_shown(part, holder, to)
-            return (Text(text=_mark_in(holder, part)), reason) if reason else (part, "")
+            if not reason:
+                return part, ""
+            if holder not in ("tool", "error") or not isinstance(part.source, Key):
+                return Text(text=file_mark(part)), reason
+            key = neutralise(one_line(part.source.key))
+            return Text(text=STORED_MARK.format(kind=part.kind, name=file_name(part), key=key)), reason
         case Opaque():
             reason = _why_left_out(part, wire, model, has_place=wire.carries_state(part, holder))
             return (None, reason) if reason else (part, "")
@@ -276,12 +268,6 @@ def _why_not_shown(file: File, holder: str, to: _To) -> str:
         return NO_IMAGES
     can_carry = to.wire.carries_file(file, holder)
     return "" if can_carry else FILE_LEFT_OUT.format(wire=to.wire.name, kind=file.kind)
-
-
-def _mark_in(holder: str, file: File) -> str:
-    if holder not in ("tool", "error") or not isinstance(file.source, Key):
-        return file_mark(file)
-    return STORED_MARK.format(kind=file.kind, name=file_name(file), key=neutralise(one_line(file.source.key)))
 
 
 def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
@@ -382,16 +368,16 @@ def _new_ids(message: AssistantMessage, used_ids: set[str], wire: Wire) -> Itera
         candidates = [
             id for id in (call.provider_id, call.id) if id and id not in taken_ids and _ids_are_good((id,), wire)
         ]
-        new = candidates[0] if candidates else _new_id(call.id, used_ids)
+        if candidates:
+            new = candidates[0]
+        else:
+            stem = re.sub(r"[^a-zA-Z0-9_-]", "_", call.id)[:24]
+            salts = (f"{call.id}#{n}".encode(errors="replace") for n in range(len(used_ids) + 1))
+            variants = (f"{stem}_{hashlib.sha256(salt).hexdigest()[:8]}" for salt in salts)
+            new = next(one for one in variants if one not in used_ids)
         used_ids.add(new)
         taken_ids.add(new)
         yield new
-
-
-def _new_id(id: str, used_ids: set[str]) -> str:
-    stem = re.sub(r"[^a-zA-Z0-9_-]", "_", id)[:24]
-    hashes = (hashlib.sha256(f"{id}#{n}".encode(errors="replace")).hexdigest()[:8] for n in range(len(used_ids) + 1))
-    return next(new for new in (f"{stem}_{tail}" for tail in hashes) if new not in used_ids)
 
 
 def _with_call_ids(message: AssistantMessage, ids: tuple[str, ...]) -> AssistantMessage:

@@ -11,7 +11,6 @@ from recto.conversation.log import messages_of, view
 from recto.conversation.memo import memoise, memoise_last, memoise_prefix
 from recto.conversation.message_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
 from recto.conversation.messages import (
-    Data,
     File,
     Key,
     Message,
@@ -70,12 +69,10 @@ def remind(messages: Sequence[Message], facts: Facts, shown_files: Mapping[int, 
                 unpictured.append(place)
     draft = replaced(messages, changed, PAST)
     notes = {**draft.notes, current: CURRENT} if current in draft.notes else draft.notes
-    notes = {**notes, **{place: _unpictured(notes[place]) for place in unpictured}}
+    notes = {**notes}
+    for place in unpictured:
+        notes[place] = notes[place]._replace(rule="D2", reason=f"{notes[place].reason}; {UNPICTURED}")
     return then(replace(draft, notes=notes), _show_pictures(draft.messages, with_files.tools, facts))
-
-
-def _unpictured(note: Note) -> Note:
-    return note._replace(rule="D2", reason=f"{note.reason}; {UNPICTURED}")
 
 
 def _picture(file: File, facts: Facts) -> File | None:
@@ -84,15 +81,12 @@ def _picture(file: File, facts: Facts) -> File | None:
         return None
     if not isinstance(file.source, Key):
         return file
-    source = _source_of(file.source.key, facts)
-    return replace(file, source=source) if source else None
-
-
-def _source_of(key: str, facts: Facts) -> Url | Data | None:
+    key = file.source.key
     if facts.pictures is not None:
-        return facts.pictures.get(key)
-    url = facts.urls.get(key)
-    return Url(url=url) if url else None
+        source = facts.pictures.get(key)
+    else:
+        source = Url(url=url) if (url := facts.urls.get(key)) else None
+    return replace(file, source=source) if source else None
 
 
 ShownPictures: TypeAlias = tuple[File | None, ...] | None
@@ -102,16 +96,11 @@ def _reminded(
     message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: ShownPictures
 ) -> UserMessage:
     """`pictures` are the images among the files, in order; None for a model without image input."""
-    text = reminder(
-        files=files,
-        datasets=turn.datasets,
-        context=turn.context,
-        time=turn.admitted_at,
-        zone=turn.zone,
-        locale=locale,
-    )
-    section = files_section(files, locale)
-    if notice := _notice(files, locale, pictures):
+    datasets, context, time, zone = turn.datasets, turn.context, turn.admitted_at, turn.zone
+    text = reminder(files=files, datasets=datasets, context=context, time=time, zone=zone, locale=locale)
+    if hidden_ids := _find_hidden_images(files, pictures):
+        ids, section = escape(", ".join(hidden_ids)), files_section(files, locale)
+        notice = BLIND[locale] if pictures is None else HIDDEN_IMAGES[locale].format(ids=ids)
         text = text.replace(section, f"{section}\n{notice}", 1)
     words = "\n".join(part.text for part in message.parts if isinstance(part, Text))
     content = with_reminder(text, words)
@@ -119,14 +108,6 @@ def _reminded(
     others = [part for part in message.parts if isinstance(part, Opaque)]
     parts: tuple[UserPart, ...] = (*([Text(text=content)] if content else []), *images, *others)
     return message if parts == message.parts else replace(message, parts=parts)
-
-
-def _notice(files: Sequence[InputFile], locale: Locale, pictures: ShownPictures) -> str:
-    """Return the line about images that are not shown (D2)."""
-    hidden_ids = _find_hidden_images(files, pictures)
-    if not hidden_ids:
-        return ""
-    return BLIND[locale] if pictures is None else HIDDEN_IMAGES[locale].format(ids=escape(", ".join(hidden_ids)))
 
 
 def _find_hidden_images(files: Sequence[InputFile], pictures: ShownPictures) -> Sequence[str]:
@@ -141,14 +122,13 @@ def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Fa
     for place in places if facts.target.sees_images else ():
         message = messages[place]
         if isinstance(message, ToolMessage):
-            parts = tuple([_seen_part(part, message, facts) for part in message.parts])
-            changed[place] = memoise_last(message, _with_parts, parts)
+            parts = list(message.parts)
+            for at, part in enumerate(parts):
+                picture = _picture(part, facts) if isinstance(part, File) and part.kind == "image" else None
+                if picture and can_show(picture, message, facts.target):
+                    parts[at] = picture
+            changed[place] = memoise_last(message, _with_parts, tuple(parts))
     return replaced(messages, changed, SIGHT)
-
-
-def _seen_part(part: ToolPart, message: ToolMessage, facts: Facts) -> ToolPart:
-    picture = _picture(part, facts) if isinstance(part, File) and part.kind == "image" else None
-    return picture if picture and can_show(picture, message, facts.target) else part
 
 
 def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessage:

@@ -10,7 +10,7 @@ empty messages stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from recto.conversation.memo import memoise_last, memoise_prefix
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,
-    File,
     Message,
     Opaque,
     Text,
@@ -73,14 +72,18 @@ class _Pairs:
 
 
 def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
-    """Return the conversation without unanswered calls and orphaned results. Answered pairs, all text and the order of
-    everything else stay.
-    """
+    """Remove unanswered calls and orphaned results. Answered pairs, all text and the order of everything else stay."""
     pairs = memoise_prefix(messages, _pair)
     broken = sorted(pairs.suspects.union([call.caller for call in pairs.waiting.values()]))
-    if not is_ours:
-        broken = [place for place in broken if _has_calls(messages[place])]
-    slots = _slots(pairs) if is_ours else {}
+    slots: dict[int, int] = {}
+    if is_ours:
+        # Map each result that swaps places within its message to its new place
+        groups = [pairs.results[caller] for caller in pairs.mixed]
+        swaps = [(one.place, slot.place) for group in groups for one, slot in zip(sorted(group), group, strict=True)]
+        slots = {place: slot for place, slot in swaps if place != slot}
+    else:
+        replies = [(place, messages[place]) for place in broken]
+        broken = [place for place, one in replies if isinstance(one, AssistantMessage) and one.tool_calls]
     if not (broken or pairs.orphans or pairs.moved_results or slots):
         return unchanged(messages)
     new_messages = list(messages)
@@ -89,8 +92,12 @@ def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
     reasons |= dict.fromkeys(pairs.moved_results & slots.keys(), f"{MOVED_RESULT}; {REORDERED_RESULTS}")
     notes |= {place: Note(decision="repaired", rule=RULE, reason=reason) for place, reason in reasons.items()}
     for place in broken:
-        new_message, reason = _say(messages[place], [messages[result.place] for result in pairs.results.get(place, ())])
-        new_messages[place] = new_message or messages[place]
+        message, results = messages[place], [messages[result.place] for result in pairs.results.get(place, ())]
+        if not isinstance(message, AssistantMessage):
+            continue
+        answered_ids = frozenset(result.tool_call_id for result in results if isinstance(result, ToolMessage))
+        new_message, reason = memoise_last(message, _with_answered_calls, answered_ids)
+        new_messages[place] = new_message or message
         if reason:
             notes[place] = Note(decision="repaired" if new_message else "dropped", rule=RULE, reason=reason)
     stays = bytearray(b"\1") * len(new_messages)
@@ -146,58 +153,27 @@ def _pair(previous: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
     )
 
 
-def _slots(pairs: _Pairs) -> dict[int, int]:
-    """Map each result that swaps places within its message to its new place."""
-    answers = [pairs.results[caller] for caller in pairs.mixed]
-    swaps = [(one.place, slot.place) for came in answers for one, slot in zip(sorted(came), came, strict=True)]
-    return {place: slot for place, slot in swaps if place != slot}
-
-
-def _say(message: Message, results: Sequence[Message]) -> tuple[Message | None, str]:
-    if not isinstance(message, AssistantMessage):
-        return message, ""
-    answered_ids = frozenset(result.tool_call_id for result in results if isinstance(result, ToolMessage))
-    return memoise_last(message, _with_answered_calls, answered_ids)
-
-
 def _with_answered_calls(
     message: AssistantMessage, answered_ids: frozenset[str]
 ) -> tuple[AssistantMessage | None, str]:
     """Return the message with only answered calls, and the reason for a change if there is one."""
-    parts = tuple(_without_orphans(message, answered_ids))
+    parts, open_ids = list[AssistantPart](), set(answered_ids)
+    for part in message.parts:
+        if not isinstance(part, ToolCall):
+            parts.append(part)
+        elif part.id in open_ids:
+            open_ids.remove(part.id)  # A second call with the same id in one message has no result of its own.
+            parts.append(part)
     missing_count = len(message.parts) - len(parts)
     reason = NO_RESULT.format(count=missing_count, total=len(message.tool_calls)) if missing_count else ""
-    new_message = replace(message, parts=parts) if missing_count else message
+    new_message = replace(message, parts=tuple(parts)) if missing_count else message
     if new_message.tool_calls or not _is_silent(new_message):
         return new_message, reason
     return None, "; ".join(filter(None, (reason, SILENT)))
 
 
-def _without_orphans(message: AssistantMessage, answered_ids: frozenset[str]) -> Iterator[AssistantPart]:
-    open_ids = set(answered_ids)
-    for part in message.parts:
-        if not isinstance(part, ToolCall):
-            yield part
-        elif part.id in open_ids:
-            open_ids.remove(part.id)  # A second call with the same id in one message has no result of its own.
-            yield part
-
-
-def _has_calls(message: Message) -> bool:
-    return isinstance(message, AssistantMessage) and bool(message.tool_calls)
-
-
 def _is_silent(message: AssistantMessage) -> bool:
-    return not any(_says_something(part) for part in message.parts)
-
-
-def _says_something(part: AssistantPart) -> bool:
-    match part:
-        case Text():
-            return bool(part.text) and not part.text.isspace()
-        case Opaque():
-            return not part.is_thought
-        case File():
-            return True
-        case ToolCall():
-            return False
+    """Return True if the message has nothing besides calls, thinking and blank text."""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    others = [part for part in message.parts if not isinstance(part, (Text, ToolCall))]
+    return not any(map(str.strip, texts)) and all(isinstance(part, Opaque) and part.is_thought for part in others)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import is_
 
 from recto.conversation.json import dump
-from recto.conversation.messages import Message, Text, ToolMessage, ToolPart, error_text
+from recto.conversation.messages import Message, Text, ToolMessage, error_text
 from recto.conversation.ui.compile_ui import HINTS, load_hinted
 from recto.page.draft import Draft, change_results
 from recto.page.manifest import Note
@@ -24,17 +24,13 @@ def strip_ui_hints(messages: Sequence[Message]) -> Draft:
 
 
 def _without_hints(message: ToolMessage) -> ToolMessage:
-    parts = tuple([_strip(part) for part in message.parts])
-    return message if parts == message.parts else replace(message, parts=parts)
-
-
-def _strip(part: ToolPart) -> ToolPart:
-    """Rewrite a JSON object without the key; leave one with text around it as it is."""
-    answer = load_hinted(part.text) if isinstance(part, Text) else None
-    if answer is None or not isinstance(part, Text):
-        return part
-    rest = {name: value for name, value in answer.items() if name != HINTS}
-    return replace(part, text=dump(rest).decode())
+    """Rewrite JSON objects without the key. Leave those with text around them as they are."""
+    parts = list(message.parts)
+    for place, part in enumerate(parts):
+        if isinstance(part, Text) and (answer := load_hinted(part.text)) is not None:
+            rest = {name: value for name, value in answer.items() if name != HINTS}
+            parts[place] = replace(part, text=dump(rest).decode())
+    return message if all(map(is_, parts, message.parts)) else replace(message, parts=tuple(parts))
 
 
 NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks like ours is made harmless")
@@ -46,15 +42,11 @@ def guard(messages: Sequence[Message]) -> Draft:
 
 
 def _neutralised(message: ToolMessage) -> ToolMessage:
-    parts = [_neutral_part(part) for part in message.parts]
+    parts = list(message.parts)
+    for place, part in enumerate(parts):
+        if isinstance(part, Text) and (text := neutralise(part.text, FRAME_TAGS)) is not part.text:
+            parts[place] = replace(part, text=text)
     return message if all(map(is_, parts, message.parts)) else replace(message, parts=tuple(parts))
-
-
-def _neutral_part(part: ToolPart) -> ToolPart:
-    if not isinstance(part, Text):
-        return part
-    text = neutralise(part.text, FRAME_TAGS)
-    return part if text is part.text else replace(part, text=text)
 
 
 ERROR_ADDED = Note(
