@@ -1,4 +1,4 @@
-"""C2: settings are one tree; what each is called in the environment, in `recto.toml` and on the command line."""
+"""C2: server settings: one tree, stable names in the environment and in `recto.toml`, ranges and secrets."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from recto.errors import SettingsError
 from scripts.settings_table import with_tables
 from tests.test_docs import read
 
-# People have these in files and in the environment: none may go or change, more may come.
+# Users have these in files and environments: names may be added, never changed or removed.
 NAMES = tuple(
     re.findall(
         r"\w+",
@@ -35,8 +35,8 @@ NAMES = tuple(
         """,
     )
 )
-# Values that are right for those whose default means that there is none, or has another form.
-GIVEN = {
+# Valid values of settings without a default value.
+VALUES = {
     "timezone": "Asia/Shanghai",
     "database_url": "sqlite:///a.db",
     "token": "a token of 16 letters",
@@ -47,21 +47,21 @@ GIVEN = {
 
 
 def a_value(name: str, default: object) -> object:
-    if name in GIVEN:
-        return GIVEN[name]
+    if name in VALUES:
+        return VALUES[name]
     return default if isinstance(default, (bool, int, float)) else str(default) if default is not None else "x"
 
 
 @pytest.mark.parametrize("is_in_file", [False, True])
-def test_C2_names_people_use_are_taken_from_the_environment_and_from_a_file(tmp_path: Path, is_in_file: bool):
+def test_C2_stable_names_are_read_from_the_environment_and_from_a_file(tmp_path: Path, is_in_file: bool):
     defaults, file = values_of(ServerSettings()), tmp_path / "recto.toml" if is_in_file else None
     for name in NAMES:
         value = a_value(name, defaults[name])
         if file:
-            shown = str(value).lower() if isinstance(value, bool) else repr(value)
-            file.write_text(f"[server]\n{name} = {shown}\n", encoding="utf-8")
-        found = load_settings({}, {} if file else {f"RECTO_{name.upper()}": str(value)}, file)
-        assert str(values_of(found)[name]).lower() == str(value).lower()
+            toml = str(value).lower() if isinstance(value, bool) else repr(value)
+            file.write_text(f"[server]\n{name} = {toml}\n", encoding="utf-8")
+        settings = load_settings({}, {} if file else {f"RECTO_{name.upper()}": str(value)}, file)
+        assert str(values_of(settings)[name]).lower() == str(value).lower()
 
 
 TREE = tuple(settings_of(ServerSettings))
@@ -79,17 +79,17 @@ def test_C2_every_setting_has_one_name_a_sentence_and_bounds():
     assert [one.name for one in NUMBERS if not one.range or (one.range.least, one.range.above) == (None, None)] == []
 
 
-def test_C2_what_is_for_programs_alone_has_no_name():
+def test_C2_internal_settings_have_no_name():
     assert ServerSettings().uploads.form_seconds == 3_600
     with pytest.raises(SettingsError, match=r"^Setting RECTO_FORM_SECONDS is .* there is no such setting"):
         load_settings({}, {"RECTO_FORM_SECONDS": "1"}, None)
 
 
-def test_C2_a_tree_has_what_was_given_and_the_rest_by_default():
-    given = {"parse_seconds": 3.0, "port": 1, "user_bytes": 7}
-    tree = make_tree(ServerSettings, given)
+def test_C2_a_tree_has_the_values_and_defaults():
+    values = {"parse_seconds": 3.0, "port": 1, "user_bytes": 7}
+    tree = make_tree(ServerSettings, values)
     assert (tree.documents.limits.seconds, tree.port, tree.uploads.user_bytes) == (3.0, 1, 7)
-    assert values_of(tree) == values_of(ServerSettings()) | given
+    assert values_of(tree) == values_of(ServerSettings()) | values
     assert make_tree(ServerSettings, {}) == ServerSettings()
 
 
@@ -97,25 +97,25 @@ def test_C2_the_page_of_the_server_has_every_setting_with_its_default_and_its_se
     page = read("docs/server.md")
     assert with_tables(page) == page, "The table of settings differs: make settings"
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*) \|$", page, re.MULTILINE)
-    shown = {name: (default, doc) for name, default, _, doc in rows}
+    table = {name: (default, doc) for name, default, _, doc in rows}
     for one in TREE:
-        assert shown[one.name][1] == one.doc
-        assert (shown[one.name][0] == "") == (one.default is None)
+        assert table[one.name][1] == one.doc
+        assert (table[one.name][0] == "") == (one.default is None)
     assert [name for name, *_ in rows] == [*[one.name for one in TREE], *Limits.model_fields]
     assert all(field.description for field in Limits.model_fields.values())
 
 
 @pytest.mark.parametrize("one", [one for one in TREE if one.secrecy], ids=lambda one: one.name)
-def test_C2_no_value_of_a_secret_is_ever_told(one: Setting, tmp_path: Path):
+def test_C2_no_value_of_a_secret_is_shown(one: Setting, tmp_path: Path):
     value = {"whole": "kept-secret-of-16", "pairs": "a:kept-secret-of-16", "url": "x://a:kept-secret@host"}[
         str(one.secrecy)
     ]
     assert "kept-secret" not in repr(make_tree(ServerSettings, {one.name: value}))
     file = tmp_path / "recto.toml"
     file.write_text(f"[server]\n{one.name} = ['kept-secret']\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=rf"Setting server\.{one.name} is '\(not shown\)'") as refused:
+    with pytest.raises(SettingsError, match=rf"Setting server\.{one.name} is '\(not shown\)'") as error:
         load_settings({}, {}, file)
-    assert "kept-secret" not in str(refused.value)
+    assert "kept-secret" not in str(error.value)
 
 
 # One of each kind of number, by its type and its bounds.
@@ -123,7 +123,7 @@ KINDS = {(one.kind, one.range): one for one in NUMBERS}
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "", "x", "1e400"])
-def test_C2_a_number_that_is_none_is_refused_by_its_name(value: str):
+def test_C2_an_invalid_number_is_rejected_by_its_name(value: str):
     assert KINDS
     for one in KINDS.values():
         with pytest.raises(SettingsError, match=f"^Setting RECTO_{one.name.upper()} is {value!r}; "):
@@ -131,6 +131,6 @@ def test_C2_a_number_that_is_none_is_refused_by_its_name(value: str):
 
 
 @pytest.mark.parametrize(("slots", "share", "of_user"), [(200, 0, 50), (4, 0, 1), (3, 0, 1), (0, 0, 1), (8, 5, 5)])
-def test_P6_a_user_has_a_quarter_of_the_runs_at_work_unless_told(slots: int, share: int, of_user: int):
+def test_P6_a_user_has_a_quarter_of_the_runs_by_default(slots: int, share: int, of_user: int):
     assert DispatchSettings(slots=slots, share=share).slots_of_user == of_user
     assert DispatchSettings().share == 0
