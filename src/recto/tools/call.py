@@ -53,23 +53,18 @@ async def call_tool(
 
     `others` are tools offered to the model that somebody else runs.
     """
-    tool = tools.get(call.name)
-    bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
-    result = (
-        _unknown_tool_result(call.name, tools, others) if tool is None else await _run_tool(tool, call, bounded, limits)
-    )
+    if tool := tools.get(call.name):
+        bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
+        result = await _run_tool(tool, call, bounded, limits)
+    elif call.name in others:
+        result = text_result(CHANGED.format(name=call.name), UNKNOWN_TOOL)
+    else:
+        name, names = call.name[:NAME_SHOWN], sorted({*(key for key, one in tools.items() if one.is_offered), *others})
+        close = get_close_matches(name, names, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        text = f"There is no tool {name!r}.{hint} Known tools: {', '.join(names) or 'none'}."
+        result = text_result(text, UNKNOWN_TOOL)
     return bound_result(result, limit_characters=limits.characters)
-
-
-def _unknown_tool_result(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> ToolResult:
-    if name in others:
-        return text_result(CHANGED.format(name=name), UNKNOWN_TOOL)
-    names = sorted({*(visible_name for visible_name, tool in tools.items() if tool.is_offered), *others})
-    close = get_close_matches(name[:NAME_SHOWN], names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return text_result(
-        f"There is no tool {name[:NAME_SHOWN]!r}.{hint} Known tools: {', '.join(names) or 'none'}.", UNKNOWN_TOOL
-    )
 
 
 async def _run_tool(tool: Tool, call: ToolCall, context: ToolContext, limits: ToolLimits) -> ToolResult:
@@ -135,19 +130,12 @@ def text_result(text: str, error: str | None = None) -> ToolResult:
 
 def bound_result(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> ToolResult:
     """Limit the text of a result: head and tail stay, files are untouched."""
-    parts = tuple(map(_scrub_part, result.parts))
+    parts = tuple([replace(one, text=scrub(one.text)) if isinstance(one, Text) else one for one in result.parts])
     total = sum(len(part.text) for part in parts if isinstance(part, Text))
     limit = max(limit_characters, LEAST_CHARACTERS)
     if total > limit:
         parts = tuple(_cut(parts, total, limit))
     return result if parts == result.parts else replace(result, parts=parts)
-
-
-def _scrub_part(part: ToolPart) -> ToolPart:
-    if not isinstance(part, Text):
-        return part
-    text = scrub(part.text)
-    return part if text == part.text else replace(part, text=text)
 
 
 def _cut(parts: Sequence[ToolPart], total: int, limit: int) -> Iterator[ToolPart]:

@@ -112,14 +112,9 @@ class _Expander:
         if isinstance(part, list):
             pairs = [self.expand(inner, path) for inner in part]
             return [inner for inner, _ in pairs], all(is_exact for _, is_exact in pairs)
-        return self._expand_object(
-            {"$ref": part["$ref"]}
-            if "$ref" in part and (isinstance(self.root, dict) and "/draft-0" in str(self.root.get("$schema")))
-            else part,
-            path,
-        )
-
-    def _expand_object(self, part: Object, path: tuple[str, ...]) -> tuple[Json, bool]:
+        # Early drafts ignore the keywords beside a reference.
+        if "$ref" in part and isinstance(self.root, dict) and "/draft-0" in str(self.root.get("$schema")):
+            part = {"$ref": part["$ref"]}
         result, more, is_exact = dict[str, Json](), list[Json](), not SLOW & part.keys()
         for name, value in part.items():
             if name in UNCHECKED | SLOW:
@@ -208,11 +203,12 @@ class Schemas:
 
     async def clear(self) -> None:
         """Empty the cache."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._clear_now)
 
-    def _clear_now(self) -> None:
-        self._schemas.clear()
-        self._bytes = 0
+        def clear_now() -> None:
+            self._schemas.clear()
+            self._bytes = 0
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, clear_now)
 
     def admit_now(self, tools: Sequence[ToolOffer]) -> None:
         """Raise WireError for the first tool whose schema is invalid or too large. Blocks."""
@@ -256,17 +252,11 @@ class Schemas:
             return None
         if compiled.size * size * len(arguments) > MOST_COPIED:
             return "\n".join([HEAD, NOT_SHOWN, RETRY])
-        problems = islice(compiled.validator.iter_errors(value), PROBLEMS_SHOWN)
-        return "\n".join(
-            [
-                HEAD,
-                *(
-                    f"- {'.'.join(map(str, error.instance_path)) or 'arguments'}: {_shorten(error.message)}"
-                    for error in problems
-                ),
-                RETRY,
-            ]
-        )
+        problems = [
+            f"- {'.'.join(map(str, error.instance_path)) or 'arguments'}: {_shorten(error.message)}"
+            for error in islice(compiled.validator.iter_errors(value), PROBLEMS_SHOWN)
+        ]
+        return "\n".join([HEAD, *problems, RETRY])
 
     def _compiled(self, schema: str) -> _Schema | None:
         """Return a compiled schema, or None if it is too large to check with. Raise WireError for an invalid one."""

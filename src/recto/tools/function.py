@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +16,7 @@ from recto.tools.call import catch_tool_errors, text_result
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import Mark, get_mark
 from recto.tools.ports import Tool, ToolContext, ToolResult
-from recto.tools.signature import Function, FunctionSignature, format_answer, format_origin, read_signature, tool_error
+from recto.tools.signature import Function, format_answer, format_origin, read_signature, tool_error
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -39,35 +38,26 @@ def make_tool(function: Function) -> Tool:
         parameters = {**values, **dict.fromkeys(signature.injected, context)}
         return await catch_tool_errors(name, _answer(function, parameters))
 
+    code = inspect.unwrap(function).__code__
+    file, line = Path(code.co_filename), code.co_firstlineno
     return Tool(
         offer=ToolOffer(name=name, description=signature.description, parameters=signature.arguments.schema),
         act=act,
         mark=mark,
         origin=format_origin(function),
-        warnings=tuple(_warnings(function, signature)),
+        warnings=tuple([FileProblem(file=file, line=line, text=text) for text in signature.warnings]),
     )
 
 
-def _warnings(function: Function, signature: FunctionSignature) -> Iterator[FileProblem]:
-    code = inspect.unwrap(function).__code__
-    for text in signature.warnings:
-        yield FileProblem(file=Path(code.co_filename), line=code.co_firstlineno, text=text)
-
-
 async def _answer(function: Function, parameters: Mapping[str, object]) -> ToolResult:
-    if inspect.iscoroutinefunction(function):
-        return _result(cast("object", await function(**parameters)))
-    answer = await run_in_thread(partial(_call, function, parameters), name=function.__name__)
-    return _result(cast("object", await answer) if inspect.isawaitable(answer) else answer)
+    def call() -> object:
+        try:
+            return function(**parameters)
+        except StopIteration as error:
+            # A future cannot hold StopIteration and would never be done.
+            raise RuntimeError("the function raised StopIteration") from error
 
-
-def _call(function: Function, parameters: Mapping[str, object]) -> object:
-    try:
-        return function(**parameters)
-    except StopIteration as error:
-        # A future cannot hold StopIteration and would never be done.
-        raise RuntimeError("the function raised StopIteration") from error
-
-
-def _result(value: object) -> ToolResult:
+    is_async = inspect.iscoroutinefunction(function)
+    value = function(**parameters) if is_async else await run_in_thread(call, name=function.__name__)
+    value = cast("object", await value) if inspect.isawaitable(value) else value
     return value if isinstance(value, ToolResult) else text_result(format_answer(value))

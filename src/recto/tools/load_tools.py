@@ -11,6 +11,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType, FunctionType, ModuleType
 from typing import cast
 
@@ -96,7 +97,7 @@ def load_folder_tools(folder: Path) -> tuple[Tool, ...]:
         return ()
     functions = _find_functions(_import_file(path))
     marked = [function for function in functions if get_mark(function)]
-    return tuple(map(make_tool, marked or filter(_is_typed, functions)))
+    return tuple(map(make_tool, marked or filter(inspect.get_annotations, functions)))
 
 
 def load_package_tools() -> tuple[Tool, ...]:
@@ -142,60 +143,44 @@ def _find_functions(module: ModuleType) -> list[FunctionType]:
     ]
 
 
-def _is_typed(function: FunctionType) -> bool:
-    return bool(inspect.get_annotations(function))
-
-
 def _import_error(path: Path, error: BaseException) -> SettingsError:
-    line = f":{number}" if (number := _find_line(path, error)) else ""
+    # The deepest line of the file in the traceback, or the line that cannot be parsed.
+    frames = walk_tb(error.__traceback__)
+    lines: list[int | None] = [number for frame, number in frames if frame.f_code.co_filename == str(path)]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    line = f":{lines[-1]}" if lines and lines[-1] else ""
     problem = f"it cannot be imported: {type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError) and error.name:
         problem = NOT_INSTALLED.format(name=error.name.partition(".")[0], python=sys.executable)
     return SettingsError(name=FILE, value=f"{path}{line}", allowed=problem)
 
 
-def _find_line(path: Path, error: BaseException) -> int | None:
-    """Return the deepest line of the file in the traceback, or the line that cannot be parsed."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return error.lineno
-    lines = list[int]()
-    trace = error.__traceback__
-    while trace is not None:
-        lines += [trace.tb_lineno] if trace.tb_frame.f_code.co_filename == str(path) else []
-        trace = trace.tb_next
-    return lines[-1] if lines else None
-
-
 def _load_point(point: EntryPoint) -> Iterator[Tool]:
+    from recto.tools.client_schema import Schemas  # here: it is slow, and few servers have such packages
+
     try:
         value = cast("object", point.load())
     # Foreign code, as above.
     except (Exception, SystemExit) as error:
         raise _entry_point_error(point, f"it cannot be loaded: {type(error).__name__}: {error}") from error
     for one in cast("Iterable[object]", value) if isinstance(value, Iterable) else (value,):
-        if not isinstance(one, Tool | FunctionType):
+        if isinstance(one, FunctionType):
+            try:
+                yield make_tool(one)
+            except SettingsError as error:
+                raise _entry_point_error(point, str(error).rstrip(".")) from error
+            continue
+        if not isinstance(one, Tool):
             raise _entry_point_error(point, f"it names {one!r}; name a function, a tool, or an iterable of them")
-        yield _check_tool(point, one) if isinstance(one, Tool) else _make_point_tool(point, one)
-
-
-def _check_tool(point: EntryPoint, tool: Tool) -> Tool:
-    """Return a ready-made tool of a package if providers accept it (P11)."""
-    from recto.tools.client_schema import Schemas
-
-    if not NAME.fullmatch(tool.name):
-        raise _entry_point_error(point, f"tool {tool.name!r}: a name is 1 to 64 letters, digits, _ or -, all ASCII")
-    try:
-        Schemas().admit_now((tool.offer,))
-    except WireError as error:
-        raise _entry_point_error(point, error.problem) from error
-    return tool
-
-
-def _make_point_tool(point: EntryPoint, function: FunctionType) -> Tool:
-    try:
-        return make_tool(function)
-    except SettingsError as error:
-        raise _entry_point_error(point, str(error).rstrip(".")) from error
+        # Providers must accept a ready-made tool too (P11).
+        if not NAME.fullmatch(one.name):
+            raise _entry_point_error(point, f"tool {one.name!r}: a name is 1 to 64 letters, digits, _ or -, all ASCII")
+        try:
+            Schemas().admit_now((one.offer,))
+        except WireError as error:
+            raise _entry_point_error(point, error.problem) from error
+        yield one
 
 
 def _entry_point_error(point: EntryPoint, problem: str) -> SettingsError:

@@ -21,7 +21,9 @@ class Registry(Mapping[str, Tool]):
         tools_by_name: dict[str, Tool] = {}
         for tool in tools:
             if tool.name in tools_by_name:
-                raise _duplicate_error(tools_by_name[tool.name], tool)
+                origins = " and ".join(one.origin or "an unknown place" for one in (tools_by_name[tool.name], tool))
+                problem = f"both {origins} define it; rename one of them"
+                raise SettingsError(name="tools", value=tool.name, allowed=problem)
             tools_by_name[tool.name] = tool
         self._tools: Mapping[str, Tool] = tools_by_name
 
@@ -36,7 +38,17 @@ class Registry(Mapping[str, Tool]):
 
     def offers(self, names: Iterable[str]) -> tuple[ToolOffer, ...]:
         """Return the offers of these tools in the given order, without hidden ones."""
-        return tuple([tool.offer for tool in map(self._get, names) if tool.is_offered])
+        offers = list[ToolOffer]()
+        for name in names:
+            tool = self._tools.get(name)
+            if tool is None:
+                names_offered = (
+                    ", ".join(sorted(name for name, tool in self._tools.items() if tool.is_offered)) or "none"
+                )
+                problem = f"there is no such tool; known are: {names_offered}"
+                raise SettingsError(name="tools", value=name, allowed=problem)
+            offers += [tool.offer] if tool.is_offered else []
+        return tuple(offers)
 
     def own_names(self) -> frozenset[str]:
         """Return the names that no client may use, nor answer for."""
@@ -73,15 +85,3 @@ class Registry(Mapping[str, Tool]):
     def warnings(self) -> tuple[FileProblem, ...]:
         """The warnings of all tools."""
         return tuple([warning for tool in self._tools.values() for warning in tool.warnings])
-
-    def _get(self, name: str) -> Tool:
-        tool = self._tools.get(name)
-        if tool is None:
-            names = ", ".join(sorted(name for name, tool in self._tools.items() if tool.is_offered)) or "none"
-            raise SettingsError(name="tools", value=name, allowed=f"there is no such tool; known are: {names}")
-        return tool
-
-
-def _duplicate_error(first: Tool, second: Tool) -> SettingsError:
-    origins = " and ".join(tool.origin or "an unknown place" for tool in (first, second))
-    return SettingsError(name="tools", value=first.name, allowed=f"both {origins} define it; rename one of them")

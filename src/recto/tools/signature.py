@@ -43,8 +43,11 @@ def read_docstring(text: str) -> tuple[str, Mapping[str, str]]:
     """Return the description without its parameter sections, and the description of each parameter."""
     if "\n" not in text:
         return text.strip(), {}
-    lines, rest, at = _restore_indent(text.splitlines()), list[str](), 0
+    lines, rest, at = text.splitlines(), list[str](), 0
     texts: dict[str, str] = {}
+    # Nothing but the opening quotes precedes the heading, so the lines below it have lost their indentation.
+    if GOOGLE.fullmatch(lines[0]) and lines[1][:1].strip():
+        lines[1:] = [f"    {line}" if line else "" for line in lines[1:]]
     while at < len(lines):
         block, end = _find_section(lines, at)
         parameters = _parse_parameters(block) if block else {}
@@ -52,13 +55,15 @@ def read_docstring(text: str) -> tuple[str, Mapping[str, str]]:
         # A removed section leaves a break: the text around it is not one sentence.
         rest += [""] if parameters or TYPE.match(lines[at]) else lines[at:end]
         at = end
-    return _join_lines(rest), texts
-
-
-def _restore_indent(lines: list[str]) -> list[str]:
-    """Indent the lines below a heading again if nothing but the opening quotes preceded it."""
-    is_lost = GOOGLE.fullmatch(lines[0]) and lines[1][:1].strip()
-    return [lines[0], *[f"    {line}" if line else "" for line in lines[1:]]] if is_lost else lines
+    # Join the lines that were only wrapped.
+    result = list[str]()
+    for line in rest:
+        before = result[-1] if result else ""
+        if before[:1].strip() and not UNDERLINE.fullmatch(before) and GOES_ON.match(line):
+            result[-1] = f"{before.rstrip()} {line}"
+        else:
+            result.append(line)
+    return re.sub(r"\n\s*\n(?=\s*\n)", "\n", "\n".join(result)).strip(), texts
 
 
 def _find_section(lines: Sequence[str], at: int) -> tuple[str, int]:
@@ -106,19 +111,6 @@ def _parse_parameters(block: str) -> dict[str, str]:
         for one in parameters
         for name in one.arg_name.split(",")
     }
-
-
-def _join_lines(lines: Sequence[str]) -> str:
-    """Join lines that were only wrapped."""
-    result: list[str] = []
-    for line in lines:
-        before = result[-1] if result else ""
-        goes_on = before[:1].strip() and not UNDERLINE.fullmatch(before) and GOES_ON.match(line)
-        if goes_on:
-            result[-1] = f"{before.rstrip()} {line}"
-        else:
-            result.append(line)
-    return re.sub(r"\n\s*\n(?=\s*\n)", "\n", "\n".join(result)).strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,15 +169,8 @@ def read_signature(function: Function, context_type: type | None = None) -> Func
         hints = cast("dict[str, object]", get_type_hints(function, include_extras=True))
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise tool_error(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
-    others = tuple(
-        [
-            name
-            for name, hint in hints.items()
-            if name != "return"
-            and context_type
-            and (hint is context_type or (get_origin(hint) is Annotated and get_args(hint)[0] is context_type))
-        ]
-    )
+    plain = {name: get_args(hint)[0] if get_origin(hint) is Annotated else hint for name, hint in hints.items()}
+    others = tuple([name for name, hint in plain.items() if name != "return" and context_type and hint is context_type])
     description, texts = read_docstring(inspect.getdoc(function) or "")
     arguments_in = [argument for argument in _arguments(function, hints) if argument.name not in others]
     try:
@@ -280,12 +265,5 @@ def _line(problem: ErrorDetails) -> str:
         return f"- {where}: it is required, and missing"
     if problem["type"] == "extra_forbidden":
         return f"- {where}: there is no such argument"
-    value = "".join(_shorten(problem["input"]))
-    return f"- {where}: {problem['msg']}; it was {value}"
-
-
-def _shorten(value: object) -> Iterator[str]:
-    text = repr(value)
-    yield text[:INPUT_SHOWN]
-    if len(text) > INPUT_SHOWN:
-        yield " ..."
+    value = repr(problem["input"])
+    return f"- {where}: {problem['msg']}; it was {value[:INPUT_SHOWN]}{' ...' if len(value) > INPUT_SHOWN else ''}"

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recto.errors import ToolError
-from recto.tools.text.line_diff import build_line_diff
 from recto.tools.text.replacement import LOOSE_CHARACTERS, TextEdit, edit_text
+from recto.tools.workspace.filesystem_edit import build_line_diff
 
 CODE = "class A:\n    def run(self):\n        go()\n        return 1\n\n    def stop(self):\n        return 1\n"
 LINES = st.lists(st.sampled_from(("a", "b", "  a", "\tb", "", "c d", "  ", "é", "x = 1")), max_size=12)

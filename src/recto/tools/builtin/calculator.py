@@ -152,19 +152,15 @@ def _call(name: str, numbers: list[Number]) -> Number:
     function = FUNCTIONS.get(name.lower())
     if function is None:
         raise ToolError(f"There is no function {name!r}. Known are {', '.join(FUNCTIONS)}.")
-    if len(numbers) < function.least or (function.most is not None and len(numbers) > function.most):
-        raise ToolError(f"{name} was given {len(numbers)} numbers; it takes {_counts(function)}.")
+    least, most = function.least, function.most
+    if len(numbers) < least or (most is not None and len(numbers) > most):
+        others = "" if most == least else " or more" if most is None else f" or {most}"
+        raise ToolError(f"{name} was given {len(numbers)} numbers; it takes {least}{others}.")
     try:
         return _check_number(function.of(*numbers))
     except ValueError as error:
         values = ", ".join(f"{number:g}" for number in numbers)
         raise ToolError(f"{name}({values}) has no value: it is outside of what {name} is defined for.") from error
-
-
-def _counts(function: _Function) -> str:
-    if function.most is None:
-        return f"{function.least} or more"
-    return str(function.least) if function.least == function.most else f"{function.least} or {function.most}"
 
 
 def _product(left: Number, right: Number) -> Number:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta, tzinfo
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field
@@ -24,20 +24,13 @@ def current_time(
     ] = None,
 ) -> str:
     """Say the current date, time and weekday."""
-    zone = _zone(timezone) if timezone else context.zone
-    now = context.now.astimezone(zone)
-    offset = _offset(now.utcoffset() or timedelta())
-    return f"{now:%Y-%m-%d %H:%M:%S} {WEEKDAYS[now.weekday()]}, {zone} ({offset})"
-
-
-def _zone(name: str) -> tzinfo:
     try:
-        return find_zone(name)
+        zone = find_zone(timezone) if timezone else context.zone
     except ValueError as error:
-        raise ToolError(f"There is no time zone {name!r}. Give an IANA name such as Asia/Shanghai or UTC.") from error
-
-
-def _offset(offset: timedelta) -> str:
-    sign = "-" if offset < timedelta() else "+"
+        problem = f"There is no time zone {timezone!r}. Give an IANA name such as Asia/Shanghai or UTC."
+        raise ToolError(problem) from error
+    now = context.now.astimezone(zone)
+    offset = now.utcoffset() or timedelta()
     hours, minutes = divmod(abs(offset) // timedelta(minutes=1), 60)
-    return f"UTC{sign}{hours:02}:{minutes:02}"
+    from_utc = f"UTC{'-' if offset < timedelta() else '+'}{hours:02}:{minutes:02}"
+    return f"{now:%Y-%m-%d %H:%M:%S} {WEEKDAYS[now.weekday()]}, {zone} ({from_utc})"

@@ -38,6 +38,7 @@ async def recall(
     if tool == RECALL:
         raise ToolError(OWN)
     query = Recall(tool, path if path and path.strip() else None, n)
+    what = tool if query.path is None else f"{tool} of {query.path}"
     result = await context.log.recall(query)
     if isinstance(result, NotRecalled):
         number = NO_NUMBER if result.of else NO_RESULTS
@@ -46,7 +47,7 @@ async def recall(
         more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
         raise ToolError(
             text.format(
-                what=_describe(query),
+                what=what,
                 tool=query.tool,
                 n=query.n,
                 of=result.of,
@@ -54,10 +55,6 @@ async def recall(
             )
         )
     time = f", of {result.time:%Y-%m-%d %H:%M:%S %Z}" if result.time else ""
-    head = HEAD.format(what=_describe(query), n=query.n, of=result.of, time=time)
+    head = HEAD.format(what=what, n=query.n, of=result.of, time=time)
     words = "\n".join([part.text for part in result.parts if isinstance(part, Text)])
     return ToolResult(parts=(Text(text=head + words), *[part for part in result.parts if isinstance(part, File)]))
-
-
-def _describe(query: Recall) -> str:
-    return query.tool if query.path is None else f"{query.tool} of {query.path}"

@@ -11,7 +11,7 @@ from recto.conversation.messages import Text
 from recto.errors import ToolError
 from recto.skills.skill import CORE
 from recto.tools.mark import tool
-from recto.tools.ports import Activation, ToolContext, ToolResult
+from recto.tools.ports import ToolContext, ToolResult
 
 PAGE_CHARACTERS = 20_000
 # Space for the frame around a part.
@@ -42,17 +42,11 @@ async def read_skill_file(
     if offset and offset >= len(text):
         raise ToolError(f"{path} has {len(text)} characters. Ask for an offset below that.")
     excerpt = text[offset : offset + min(limit, max(context.characters - FRAME, FRAME))]
-    return _part(path, offset, len(excerpt), len(text)) + excerpt
-
-
-def _part(path: str, offset: int, count: int, total: int) -> str:
-    """Return the line that names the part and the next call; empty for a whole file."""
-    end = offset + count
-    if not offset and end >= total:
-        return ""
-    arguments = dump({"path": path, "offset": end}).decode()
-    more = MORE.format(arguments=arguments) if end < total else ""
-    return PART.format(first=offset + 1, last=end, total=total, path=path, more=more)
+    end = offset + len(excerpt)
+    if not offset and end >= len(text):
+        return excerpt
+    more = MORE.format(arguments=dump({"path": path, "offset": end}).decode()) if end < len(text) else ""
+    return PART.format(first=offset + 1, last=end, total=len(text), path=path, more=more) + excerpt
 
 
 @tool(safe_to_repeat=True, in_order=True)
@@ -65,15 +59,7 @@ async def use_skill(
     if context.skills is None:
         raise ToolError(NO_SKILLS)
     activation = await context.skills.activate(skill, scenario)
-    return ToolResult(parts=(Text(text=dump(_row(activation)).decode()),), activates=activation)
-
-
-def _row(activation: Activation) -> dict[str, Json]:
     row: dict[str, Json] = {"status": ACTIVATED, "skill": activation.skill or CORE, "scenario": activation.scenario}
-    if not activation.missing:
-        return row
-    return row | {
-        "status": NEED_INFO,
-        "missing": list(activation.missing),
-        "collect_tool": activation.collect_tool or None,
-    }
+    if missing := activation.missing:
+        row |= {"status": NEED_INFO, "missing": list(missing), "collect_tool": activation.collect_tool or None}
+    return ToolResult(parts=(Text(text=dump(row).decode()),), activates=activation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -84,15 +84,12 @@ class Confinement:
         place = str(workspace.folder / folder) if folder else str(workspace.folder)
         launch = self._launch(command)
         if self.program is None:
-            yield Start(
-                words=launch, folder=place, environment=self._environment(self.server_environment.get("HOME", place))
-            )
+            environment = self._environment(self.server_environment.get("HOME", place))
+            yield Start(words=launch, folder=place, environment=environment)
             return
         with ExitStack() as stack:
-            etc = {
-                f"/etc/{name}": text for name, text in {**ETC, **({} if self.settings.network else ETC_ALONE)}.items()
-            }
-            files = {path: _readable_pipe(text.encode(), stack) for path, text in etc.items()}
+            etc = {**ETC, **({} if self.settings.network else ETC_ALONE)}
+            files = {f"/etc/{name}": _readable_pipe(text.encode(), stack) for name, text in etc.items()}
             calls = call_filter()
             filtered = _readable_pipe(calls, stack) if calls else None
             masks = open_masks(workspace, stack)
@@ -128,11 +125,8 @@ class Confinement:
         return ":".join([*filter(os.path.isdir, programs), *SYSTEM_PATH, str(Path(sys.executable).parent)])
 
     def _environment(self, home: str) -> dict[str, str]:
-        passed_on = {
-            name: self.server_environment[name]
-            for name in _names(self.settings.environment)
-            if name in self.server_environment
-        }
+        server = self.server_environment
+        passed_on = {name: server[name] for name in _names(self.settings.environment) if name in server}
         own = {"PATH": self._path, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": TEMPORARY, "TERM": "dumb"}
         return {**own, **passed_on}
 
@@ -147,7 +141,14 @@ class Confinement:
         settings, folder = self.settings, str(workspace.folder)
         size = ("--size", str(settings.scratch_bytes), "--tmpfs")
         read = (*(NETWORK_FILES if settings.network else CERTIFICATES), *self._readable)
-        folders, files = _private_places(workspace, readable_paths(read))
+        # Private places that are visible through readable paths outside the workspace.
+        folders, files = list[str](), list[str]()
+        for path, one in product(workspace.private, readable_paths(read)):
+            real = Path(one).resolve()
+            if path.is_relative_to(real) and path.exists():
+                place = Path(one) / path.relative_to(real)
+                if not place.is_relative_to(workspace.folder):
+                    (folders if path.is_dir() else files).append(str(place))
         return (
             *(*isolation_words(program), "--uid", USER, "--gid", USER, *(("--share-net",) if settings.network else ())),
             *(*size, TEMPORARY, "--dir", HOME, *size, "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - its own
@@ -157,18 +158,6 @@ class Confinement:
             # The thread's folder lies inside a private one. Its mount point is made before those become read-only.
             *("--bind", folder, folder, *(word for place in folders for word in ("--remount-ro", place))),
         )
-
-
-def _private_places(workspace: Workspace, readable_folders: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the private folders and files that are visible through readable paths outside the workspace."""
-    folders, files = list[str](), list[str]()
-    for path, one in product(workspace.private, readable_folders):
-        real = Path(one).resolve()
-        if path.is_relative_to(real) and path.exists():
-            place = Path(one) / path.relative_to(real)
-            if not place.is_relative_to(workspace.folder):
-                (folders if path.is_dir() else files).append(str(place))
-    return folders, files
 
 
 def _names(text: str) -> list[str]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,18 +66,14 @@ class OpenPlaces:
 
     def _open(self, names: tuple[str, ...]) -> int | None:
         if names not in self._directories:
-            folder = self._open(names[:-1])
-            self._directories[names] = None if folder is None else self._step(folder, names)
+            folder, descriptor = self._open(names[:-1]), None
+            if folder is not None:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    descriptor = self._close_later(os.open(names[-1], PLACE, dir_fd=folder))
+            if descriptor is not None and stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                raise ToolError(LINKED.format(path="/".join(names)))
+            self._directories[names] = descriptor
         return self._directories[names]
-
-    def _step(self, folder: int, names: tuple[str, ...]) -> int | None:
-        try:
-            descriptor = self._close_later(os.open(names[-1], PLACE, dir_fd=folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if stat.S_ISLNK(os.fstat(descriptor).st_mode):
-            raise ToolError(LINKED.format(path="/".join(names)))
-        return descriptor
 
     def _close_later(self, descriptor: int) -> int:
         self._stack.callback(os.close, descriptor)
@@ -105,33 +100,24 @@ def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
     mount on it cannot be renamed.
     """
     places, words, descriptors = OpenPlaces(workspace, stack), list[str](), list[int]()
-    for place, word in _mounts(workspace):
+    all_names = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
+    # Parents come first, outermost first, then guarded places.
+    parents = sorted({tuple(names[:depth]) for names in all_names for depth in range(1, len(names))}, key=len)
+    mounts = [("/".join(names), "--bind-fd") for names in parents]
+    mounts += [(place, "--ro-bind-fd") for place in workspace.guarded]
+    for place, word in mounts:
         # Two lists may name the same place, and bubblewrap closes each descriptor after use.
         if (descriptor := places.of(place)) is not None:
             descriptors.append(os.dup(descriptor))
             stack.callback(os.close, descriptors[-1])
             words += (word, str(descriptors[-1]), str(workspace.folder / place))
     for place in workspace.hidden:
-        words += _hide(places, workspace.folder, place)
+        path = str(workspace.folder / place)
+        if places.is_folder(place):
+            words += ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
+        elif places.of(place) is not None:
+            words += ("--ro-bind", EMPTY, path)
+        # These files come and go beside a database.
+        elif not place.endswith(DATABASE_ENDINGS):
+            raise ToolError(HIDDEN_GONE.format(path=place))
     return Masks(words=tuple(words), descriptors=tuple(descriptors))
-
-
-def _mounts(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Yield places with the options that bind them: parents first, outermost first, then guarded places."""
-    places = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
-    around = {tuple(names[:depth]) for names in places for depth in range(1, len(names))}
-    for names in sorted(around, key=len):
-        yield "/".join(names), "--bind-fd"
-    for place in workspace.guarded:
-        yield place, "--ro-bind-fd"
-
-
-def _hide(places: OpenPlaces, folder: Path, place: str) -> Iterator[str]:
-    path = str(folder / place)
-    if places.is_folder(place):
-        yield from ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
-    elif places.of(place) is not None:
-        yield from ("--ro-bind", EMPTY, path)
-    # These files come and go beside a database.
-    elif not place.endswith(DATABASE_ENDINGS):
-        raise ToolError(HIDDEN_GONE.format(path=place))

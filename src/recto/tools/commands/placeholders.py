@@ -85,7 +85,11 @@ class Placeholders:
 
     def _make(self, workspace: Workspace) -> None:
         placeholders = self._names.setdefault(workspace.folder, [])
-        missing = [place for place in workspace.guarded if _is_missing(workspace, place)]
+        missing = [place for place in workspace.guarded if not os.path.lexists(workspace.folder / place)]
+        # A new, empty git folder gets none: `git init` may be running. A path below a file cannot be listed.
+        with suppress(OSError):
+            if not any((workspace.folder / GIT).iterdir()):
+                missing = [place for place in missing if not place.startswith(f"{GIT}/")]
         if missing and self._notes:
             self._notes.write({**self._names, workspace.folder: [*placeholders, *missing]})
         placeholders += [place for place in missing if _make(workspace, place)]
@@ -115,10 +119,8 @@ class _Notes:
             self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._file = os.open(self._folder / f"{uuid4().hex}.json", NEW_FILE, PRIVATE_FILE)
             fcntl.flock(self._file, fcntl.LOCK_EX)
-        line = (
-            json.dumps({str(folder): list(places) for folder, places in places_by_folder.items() if places}).encode()
-            + b"\n"
-        )
+        notes = {str(folder): list(places) for folder, places in places_by_folder.items() if places}
+        line = json.dumps(notes).encode() + b"\n"
         # In this order one of the two versions is complete whenever the process is killed.
         os.pwrite(self._file, line, 0)
         os.ftruncate(self._file, len(line))
@@ -148,15 +150,6 @@ def remove_leftovers(notes: Path) -> int:
     return count
 
 
-def _is_missing(workspace: Workspace, place: str) -> bool:
-    """Return True if a placeholder is needed. A new, empty git folder gets none: `git init` may be running."""
-    is_new = False
-    # A path below a file cannot be listed.
-    with suppress(OSError):
-        is_new = place.startswith(f"{GIT}/") and not any((workspace.folder / GIT).iterdir())
-    return not is_new and not os.path.lexists(workspace.folder / place)
-
-
 def _make(workspace: Workspace, place: str) -> bool:
     """Create a placeholder and return True. Without a parent folder none is needed."""
     *folders, name = place.split("/")
@@ -179,19 +172,17 @@ def _remove(workspace: Workspace, place: str) -> None:
         content, mode = _content(place), os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & PERMISSIONS
         if content is None and mode == PRIVATE_FOLDER:
             os.rmdir(name, dir_fd=folder)
-        elif content is not None and mode == PRIVATE_FILE and _holds(folder, name, content):
-            os.unlink(name, dir_fd=folder)
+        elif content is not None and mode == PRIVATE_FILE:
+            with os.fdopen(os.open(name, READ_FILE, dir_fd=folder), "rb") as file:
+                is_ours = file.read(len(content) + 1) == content
+            if is_ours:
+                os.unlink(name, dir_fd=folder)
 
 
 def _content(place: str) -> bytes | None:
     """Return the content of a neutral file, or None for a folder."""
     # A name with an extension is a file.
     return FILES.get(place, b"" if Path(place).suffix else None)
-
-
-def _holds(folder: int, name: str, content: bytes) -> bool:
-    with os.fdopen(os.open(name, READ_FILE, dir_fd=folder), "rb") as file:
-        return file.read(len(content) + 1) == content
 
 
 @contextmanager

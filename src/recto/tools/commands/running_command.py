@@ -19,7 +19,8 @@ from recto.config.run_settings import CommandSettings
 from recto.errors import ToolError
 from recto.tools.commands.confinement import Start
 from recto.tools.commands.output import Output, StreamName
-from recto.tools.workspace.workspace_files import FOLDER, bytes_in
+from recto.tools.workspace.visible_files import open_inner
+from recto.tools.workspace.workspace_files import bytes_in
 from recto.tools.workspace.workspaces import Workspace
 
 _PROCESSES = Path("/proc")
@@ -226,20 +227,12 @@ class Command:
             self.end(TOO_MUCH_MEMORY.format(most=settings.memory_bytes))
 
     def _check_disk(self) -> None:
-        most = self._workspace.most_bytes
-        if _bytes_of(self._workspace.folder) > most:
+        most, size = self._workspace.most_bytes, 0
+        with suppress(OSError), open_inner(str(self._workspace.folder)) as top:
+            size = bytes_in(top)
+        if size > most:
             self.end(TOO_MUCH_WRITTEN.format(most=most))
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> Mapping[StreamName, IO[bytes]]:
     return {"stdout": process.stdout, "stderr": process.stderr} if process.stdout and process.stderr else {}
-
-
-def _bytes_of(folder: Path) -> int:
-    with suppress(OSError):
-        top = os.open(folder, FOLDER)
-        try:
-            return bytes_in(top)
-        finally:
-            os.close(top)
-    return 0

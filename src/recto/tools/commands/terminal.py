@@ -89,7 +89,11 @@ class Terminal:
     async def run(self, order: Order, report: Callable[[Output], None]) -> tuple[Ending, Output]:
         """Run a command to its end; cancelling ends it. `report` receives the output so far."""
         async with self._free:
-            loop, output, is_over = asyncio.get_running_loop(), self._output(order), False
+            loop, is_over = asyncio.get_running_loop(), False
+
+            def make() -> WholeOutput:
+                used_paths = self._paths_in_use(order.workspace.folder)
+                return new_output(order.workspace, "", most=self.settings.outputs, used_paths=used_paths)
 
             def show() -> None:
                 if not is_over:
@@ -100,6 +104,7 @@ class Terminal:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(show)
 
+            output = Output(order.characters, make)
             command = Command(self.settings, order.workspace, output, order.seconds, tell)
             try:
                 return await run_in_thread(partial(self._follow, order, command), name="command"), output
@@ -109,7 +114,15 @@ class Terminal:
 
     async def begin(self, order: Order) -> Job:
         """Start a job and wait briefly for an early end. Raises ToolError if there are too many."""
-        self._make_room(order)
+        old_jobs = [job for job in self._jobs if job.ending is not None][:-JOBS_KNOWN]
+        self._jobs = [job for job in self._jobs if job not in old_jobs]
+        at_work = [job for job in self._jobs if job.ending is None]
+        own = [job for job in at_work if job in self.jobs(order.owner, order.thread)]
+        limits = (own, self.settings.thread_jobs, "in this thread"), (at_work, self.settings.jobs, "on this server")
+        for jobs, most, where in limits:
+            if len(jobs) >= most:
+                count = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+                raise ToolError(TOO_MANY_JOBS.format(counted=count, where=where))
         used_paths = self._paths_in_use(order.workspace.folder)
         # No other job can start meanwhile: there is no await between.
         file = new_output(order.workspace, JOB, most=self.settings.outputs, used_paths=used_paths)
@@ -159,27 +172,9 @@ class Terminal:
         with self._placeholders.create_missing(refresh_guarded(order.workspace)) as workspace:
             return command.run(self._confinement.prepare(order.command, workspace, order.folder))
 
-    def _output(self, order: Order) -> Output:
-        def make() -> WholeOutput:
-            used_paths = self._paths_in_use(order.workspace.folder)
-            return new_output(order.workspace, "", most=self.settings.outputs, used_paths=used_paths)
-
-        return Output(order.characters, make)
-
     def _paths_in_use(self, workspace: Path) -> frozenset[str]:
         running = [job for job in self._jobs if job.ending is None and job.order.workspace.folder == workspace]
         return frozenset(job.output.path for job in running)
-
-    def _make_room(self, order: Order) -> None:
-        old_jobs = [job for job in self._jobs if job.ending is not None][:-JOBS_KNOWN]
-        self._jobs = [job for job in self._jobs if job not in old_jobs]
-        at_work = [job for job in self._jobs if job.ending is None]
-        own = [job for job in at_work if job in self.jobs(order.owner, order.thread)]
-        limits = (own, self.settings.thread_jobs, "in this thread"), (at_work, self.settings.jobs, "on this server")
-        for jobs, most, where in limits:
-            if len(jobs) >= most:
-                count = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
-                raise ToolError(TOO_MANY_JOBS.format(counted=count, where=where))
 
     def _work(self, job: Job) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from recto.conversation.json import Json
 from recto.errors import ToolError
 from recto.tools.commands.output import Output, fits, format_answer
 from recto.tools.commands.running_command import Ending
-from recto.tools.commands.terminal import BY_USER, JOB, Job, Order, Terminal
+from recto.tools.commands.terminal import BY_USER, JOB, Job, Order
 from recto.tools.commands.whole_output import end_of_output, path_of
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
@@ -53,10 +53,13 @@ async def terminal_jobs(
     if not job:
         raise ToolError(UNNAMED.format(known=job_names))
     match = next((one for one in jobs if one.id == job), None)
-    if match is None and (earlier := await _earlier(terminal, workspace, job, context.characters)):
-        return earlier
     if match is None:
-        raise ToolError(NO_JOB.format(name=job[:NAME_SHOWN], known=job_names))
+        # It may be from before a server restart: then only its file is left.
+        may_be_earlier = NAME.fullmatch(job) and not terminal.is_of_others(workspace.folder, job)
+        newest = await _newest(workspace, job, context.characters) if may_be_earlier else None
+        if newest is None:
+            raise ToolError(NO_JOB.format(name=job[:NAME_SHOWN], known=job_names))
+        return {"job": job, "state": "ended", "ended": BEFORE, "output": path_of(f"{job}.txt"), "newest": newest}
     if action == "end":
         await terminal.end((match,), BY_USER)
     return {**_row(match), "newest": await _newest(workspace, match.id, context.characters)}
@@ -65,18 +68,7 @@ async def terminal_jobs(
 def _row(job: Job) -> dict[str, Json]:
     row: dict[str, Json] = {"job": job.id, "command": job.order.command[:COMMAND_SHOWN]}
     row |= {"state": "running" if job.ending is None else "ended", "seconds": round(job.seconds, 1)}
-    if job.ending is not None:
-        row |= {"exitCode": job.ending.code, **({"ended": job.ending.why} if job.ending.why else {})}
-    return {**row, "output": job.output.path}
-
-
-async def _earlier(terminal: Terminal, workspace: Workspace, job: str, characters: int) -> dict[str, Json] | None:
-    """Return a job from before a server restart. Only its file is left."""
-    is_name = NAME.fullmatch(job) and not terminal.is_of_others(workspace.folder, job)
-    newest = await _newest(workspace, job, characters) if is_name else None
-    if newest is None:
-        return None
-    return {"job": job, "state": "ended", "ended": BEFORE, "output": path_of(f"{job}.txt"), "newest": newest}
+    return {**row, **_ending_row(job.ending), "output": job.output.path}
 
 
 async def _newest(workspace: Workspace, id: str, characters: int) -> str | None:
@@ -105,11 +97,8 @@ async def terminal_execute(
     if terminal is None or workspace is None:
         raise ToolError(NO_TERMINAL)
     settings = terminal.settings
-    longest = (
-        settings.job_seconds
-        if background
-        else min(settings.seconds, max(context.seconds - ANSWERING_SECONDS, context.seconds / 2))
-    )
+    seconds = min(settings.seconds, max(context.seconds - ANSWERING_SECONDS, context.seconds / 2))
+    longest = settings.job_seconds if background else seconds
     order = Order(
         command=command,
         workspace=workspace,
@@ -120,7 +109,12 @@ async def terminal_execute(
         characters=context.characters,
     )
     if not background:
-        ending, output = await terminal.run(order, _reporter(context, command))
+        label = command.strip().partition("\n")[0][:LABEL]
+
+        def report(output: Output) -> None:
+            context.report(Progress(label=label, done=output.lines, total=None, unit="lines", text=output.newest()))
+
+        ending, output = await terminal.run(order, report)
         return _format_answer(output, _ending_row(ending), context.characters)
     job = await terminal.begin(order)
     state: dict[str, Json] = {"job": job.id, "output": job.output.path}
@@ -136,15 +130,6 @@ def _folder(workspace: Workspace, path: str) -> str:
         if not place.is_folder:
             raise ToolError(f"There is no folder {path[:SHOWN_CHARACTERS]!r} in the workspace.")
         return "/".join(place.names)
-
-
-def _reporter(context: ToolContext, command: str) -> Callable[[Output], None]:
-    label = command.strip().partition("\n")[0][:LABEL]
-
-    def report(output: Output) -> None:
-        context.report(Progress(label=label, done=output.lines, total=None, unit="lines", text=output.newest()))
-
-    return report
 
 
 def _ending_row(ending: Ending | None) -> dict[str, Json]:

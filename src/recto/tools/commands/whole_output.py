@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 
 from recto.errors import ToolError
@@ -53,44 +53,30 @@ class WholeOutput:
 
 
 def new_output(workspace: Workspace, prefix: str, *, most: int, used_paths: Collection[str] = ()) -> WholeOutput:
-    """Create a file under the next number and delete the oldest beyond `kept`, except `used` ones.
+    """Create a file under the next number and delete the oldest beyond `most`, except used ones.
 
     Raises ToolError if the file cannot be created.
     """
     try:
-        with _open_outputs(workspace, make=PRIVATE_FOLDER) as folder:
-            numbers = _numbers(folder)
-            older = sorted(
-                (name for name in numbers if path_of(name) not in used_paths), key=lambda name: numbers[name]
-            )
-            _drop(folder, older[: max(len(older) - most + 1, 0)])
-            return _create(folder, prefix, max(numbers.values(), default=0) + 1)
+        with _open_outputs(workspace, make=PRIVATE_FOLDER) as folder, os.scandir(folder) as entries:
+            numbers = {entry.name: int(match[1]) for entry in entries if (match := NAME.fullmatch(entry.name))}
+            older = sorted((name for name in numbers if path_of(name) not in used_paths), key=numbers.__getitem__)
+            for name in older[: max(len(older) - most + 1, 0)]:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+            first = max(numbers.values(), default=0) + 1
+            for number in range(first, first + TRIES):
+                name = f"{prefix}{number}.txt"
+                with suppress(FileExistsError):
+                    return WholeOutput(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), path_of(name))
     except OSError as error:
         raise ToolError(f"What a command prints cannot be kept in {OWN}/{OUTPUTS}: {error.strerror}.") from error
+    raise ToolError(f"There is no free name in {OWN}/{OUTPUTS}. Delete what is not needed there.")
 
 
 def path_of(name: str) -> str:
     """Return the path of an output file in its workspace."""
     return f"{OWN}/{OUTPUTS}/{name}"
-
-
-def _numbers(folder: int) -> dict[str, int]:
-    with os.scandir(folder) as entries:
-        return {entry.name: int(match[1]) for entry in entries if (match := NAME.fullmatch(entry.name))}
-
-
-def _drop(folder: int, names: Sequence[str]) -> None:
-    for name in names:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
-
-
-def _create(folder: int, prefix: str, first: int) -> WholeOutput:
-    for number in range(first, first + TRIES):
-        name = f"{prefix}{number}.txt"
-        with suppress(FileExistsError):
-            return WholeOutput(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), path_of(name))
-    raise ToolError(f"There is no free name in {OWN}/{OUTPUTS}. Delete what is not needed there.")
 
 
 def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:

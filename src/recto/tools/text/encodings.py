@@ -104,9 +104,9 @@ class TextEncoding:
 
 def detect_encoding(head: bytes) -> TextEncoding | str:
     """Return the encoding of a text that begins with these bytes, or the kind of file if it is no text."""
-    kind = next((kind for signature, kind in SIGNATURES if head.startswith(signature)), "")
-    if kind:
-        return kind
+    for signature, kind in SIGNATURES:
+        if head.startswith(signature):
+            return kind
     for mark, name in MARKS:
         if head.startswith(mark):
             return TextEncoding(name=name, mark=mark)
@@ -128,16 +128,13 @@ def _detect_utf16(head: bytes) -> TextEncoding | None:
         return None
     for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
         others = head.count(0) - zeros.count(0)
-        if zeros.count(0) > ZERO_SHARE * len(zeros) and others == 0 and _is_readable(head, name):
-            return TextEncoding(name=name)
+        if zeros.count(0) > ZERO_SHARE * len(zeros) and others == 0:
+            # The last character may be torn.
+            text = codecs.getincrementaldecoder(name)("replace").decode(head)
+            bad = sum(one == "\ufffd" or not (one.isprintable() or one.isspace()) for one in text)
+            if bad <= CONTROL_SHARE * len(text):
+                return TextEncoding(name=name)
     return None
-
-
-def _is_readable(head: bytes, name: str) -> bool:
-    """Return True if nearly all characters are common in texts. The last one may be torn."""
-    text = codecs.getincrementaldecoder(name)("replace").decode(head)
-    bad = [one for one in text if one == "\ufffd" or not (one.isprintable() or one.isspace())]
-    return len(bad) <= CONTROL_SHARE * len(text)
 
 
 def _detect_legacy(head: bytes) -> TextEncoding | None:

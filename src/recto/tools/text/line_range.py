@@ -63,9 +63,22 @@ class _LineCollector:
     def add(self, piece: bytes) -> None:
         if not piece:
             return
-        at = self._skip(piece)
+        # Skip to the first requested line.
+        at, before = 0, self._first - self._number
+        if 0 < before <= piece.count(b"\n"):
+            for _ in range(before):
+                at = piece.index(b"\n", at) + 1
+            self._number = self._first
         while not self._is_over and self._first <= self._number and at < len(piece):
-            at = self._add_line(piece, at)
+            line_end = piece.find(b"\n", at)
+            end = len(piece) if line_end < 0 else line_end
+            more = self._longest * WIDEST - len(self._open)
+            self._open += piece[at : min(end, at + more)]
+            self._open_bytes += end - at
+            at = end + 1
+            if line_end >= 0:
+                self._close_line()
+                self._number += 1
         self._number += piece.count(b"\n", at)
         self._is_line_open = not piece.endswith(b"\n")
 
@@ -74,30 +87,6 @@ class _LineCollector:
         if self._is_line_open and not self._is_over and self._first <= self._number:
             self._close_line()
         return NumberedLines(lines=tuple(self._lines), last=self._first + len(self._lines) - 1, total=total)
-
-    def _skip(self, piece: bytes) -> int:
-        """Return the position in a piece where the requested lines start; 0 if none does."""
-        lines = self._first - self._number
-        if lines <= 0 or piece.count(b"\n") < lines:
-            return 0
-        at = 0
-        for _ in range(lines):
-            at = piece.index(b"\n", at) + 1
-        self._number = self._first
-        return at
-
-    def _add_line(self, piece: bytes, at: int) -> int:
-        """Collect a line, or the part of it in this piece. Returns where the next one begins."""
-        line_end = piece.find(b"\n", at)
-        end = len(piece) if line_end < 0 else line_end
-        more = self._longest * WIDEST - len(self._open)
-        self._open += piece[at : min(end, at + more)]
-        self._open_bytes += end - at
-        if line_end < 0:
-            return end
-        self._close_line()
-        self._number += 1
-        return end + 1
 
     def _close_line(self) -> None:
         text = self._open.decode("utf-8", "replace").removesuffix("\r")

@@ -6,15 +6,18 @@ Inserted text gets the line ends of the text.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import partial
+from heapq import nlargest
 from itertools import islice, pairwise
 from typing import TypeAlias
 
 from recto.errors import ToolError
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
-from recto.tools.text.nearest_text import NOT_THERE, UNEVEN, describe_nearest
+from recto.tools.text.line_range import LINE, LONGEST_LINE
 
 BLANKS = re.compile(r"[ \t]+")
 # Possible tab widths, the usual first.
@@ -45,6 +48,19 @@ OVERLAPPING = (
     "edits {first} and {second} change the same text. Make one of them: each is looked for in the file as it is before "
     "the call."
 )
+
+AROUND = 2
+LINES_SHOWN = 40
+# Comparing two lines is slow, so only few lines and their beginnings are compared.
+COMPARED_LINES = 300
+COMPARED_CHARACTERS = 200
+ALIKE = 0.5
+WORD = re.compile(r"\w{2,}")
+NOT_THERE = "searchContent is not in it, nor are its lines there with other blanks or another indentation."
+UNEVEN = "searchContent is not in it: its lines are there, but their indentation differs in no regular way."
+NEAREST = "What comes nearest is there now, in lines {first}-{last}:\n{lines}"
+SEARCH = "\nSearch for what is there."
+NOTHING_NEAR = "Nothing in it comes near. Read the file again, and copy what is there."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +133,7 @@ def _indents(lines: Sequence[str], search_lines: Sequence[str]) -> list[tuple[st
 
 
 def get_indent(line: str) -> str:
-    """The blanks that a line begins with."""
+    """Return the blanks that a line begins with."""
     return line[: len(line) - len(line.lstrip())]
 
 
@@ -248,13 +264,23 @@ def _find(text: str, edit: TextEdit, end: str) -> _Matches:
             raise ToolError(EMPTY)
         return _Matches(spans=(TextSpan(start=0, end=0, text=edit.replace),), count=1)
     most = max(PLACES_SHOWN, edit.occurrence or 0)
-    for search, replace in _spellings(edit, end):
+    # The exact spellings: with the text's line ends; as requested; with tags as the file has them.
+    replace, plain = _set_line_ends(edit.replace, end), edit.search.replace("&lt;", "<")
+    spellings = [(_set_line_ends(edit.search, end), replace), (edit.search, replace)]
+    # A read escapes our own tags, so that no file passes for a reminder.
+    if plain != edit.search and neutralise(plain, FRAME_TAGS) == edit.search:
+        spellings.append((_set_line_ends(plain, end), _set_line_ends(edit.replace.replace("&lt;", "<"), end)))
+    for search, replace in spellings:
         if spans := tuple(islice(_exactly(text, search, replace), most)):
             more = text.count(search, spans[-1].end) if len(spans) == most else 0
             return _Matches(spans=spans, count=len(spans) + more)
     if len(text) > LOOSE_CHARACTERS:
         raise ToolError(TOO_LONG)
-    spans = tuple(_loosely(text, edit, end))
+    lines, matches = edit.replace.replace("\r\n", "\n").split("\n"), find_loose_matches(text, edit.search)
+    replacements = [_set_line_ends("\n".join(map(one.reindent, lines)), end) for one in matches]
+    spans = tuple(
+        [TextSpan(start=one.start, end=one.end, text=new) for one, new in zip(matches, replacements, strict=True)]
+    )
     return _Matches(spans=spans, count=len(spans), is_loose=True)
 
 
@@ -264,17 +290,6 @@ def detect_line_end(text: str) -> str:
     if "\r" not in text:
         return "\n"
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
-
-
-def _spellings(edit: TextEdit, end: str) -> Iterator[tuple[str, str]]:
-    """Yield the exact spellings to try: with the text's line ends; as given; with tags as the file has them."""
-    replace = _set_line_ends(edit.replace, end)
-    yield _set_line_ends(edit.search, end), replace
-    yield edit.search, replace
-    # A read escapes our own tags, so that no file passes for a reminder.
-    plain = edit.search.replace("&lt;", "<")
-    if plain != edit.search and neutralise(plain, FRAME_TAGS) == edit.search:
-        yield _set_line_ends(plain, end), _set_line_ends(edit.replace.replace("&lt;", "<"), end)
 
 
 def _set_line_ends(text: str, end: str) -> str:
@@ -290,19 +305,11 @@ def _exactly(text: str, search: str, replace: str) -> Iterator[TextSpan]:
         start = text.find(search, start + len(search))
 
 
-def _loosely(text: str, edit: TextEdit, end: str) -> Iterator[TextSpan]:
-    for match in find_loose_matches(text, edit.search):
-        lines = edit.replace.replace("\r\n", "\n").split("\n")
-        replace = _set_line_ends("\n".join(map(match.reindent, lines)), end)
-        yield TextSpan(start=match.start, end=match.end, text=replace)
-
-
 def _choose(text: str, edit: TextEdit, matches: _Matches) -> TextSpan:
     spans, count = matches.spans, matches.count
     if not spans:
-        raise ToolError(
-            describe_nearest(text, edit.search, UNEVEN if has_uneven_match(text, edit.search) else NOT_THERE)
-        )
+        near, problem = find_near_lines(text, edit.search), UNEVEN if has_uneven_match(text, edit.search) else NOT_THERE
+        raise ToolError(f"{problem} {near}{SEARCH}" if near else f"{problem} {NOTHING_NEAR}")
     if edit.occurrence is None and count == 1:
         return spans[0]
     if edit.occurrence is None:
@@ -323,3 +330,53 @@ def _list_places(text: str, matches: _Matches) -> str:
         lines.append(neutralise(f"line {line}: {line_text[:LINE_SHOWN]}", FRAME_TAGS))
     more = matches.count - PLACES_SHOWN
     return "\n".join((*lines, *([f"and {more:,} more"] if more > 0 else [])))
+
+
+def find_near_lines(text: str, search: str, at: int | None = None) -> str | None:
+    """Return the nearest lines with their numbers, else those around line `at`, or None."""
+    lines = text.removesuffix("\n").split("\n")
+    search_lines = [line.strip() for line in search.replace("\r\n", "\n").strip("\n").split("\n")]
+    position = _by_equal_lines(lines, search_lines)
+    if position is None:
+        position = _by_similar_line(lines, search_lines)
+    if position is None and at is not None:
+        position = min(at, len(lines) - 1)
+    if position is None:
+        return None
+    first = max(0, position - AROUND)
+    last = min(len(lines), position + min(len(search_lines), LINES_SHOWN) + AROUND)
+    excerpt = [
+        LINE.format(number=number, text=neutralise(line.rstrip()[:LONGEST_LINE], FRAME_TAGS))
+        for number, line in enumerate(lines[first:last], start=first + 1)
+    ]
+    return NEAREST.format(first=first + 1, last=first + len(excerpt), lines="\n".join(excerpt))
+
+
+def _by_equal_lines(lines: Sequence[str], search_lines: Sequence[str]) -> int | None:
+    """Return the position where most lines match, each in its place; longer lines weigh more."""
+    places = {line: place for place, line in enumerate(search_lines) if line}
+    votes = Counter[int]()
+    for number, line in enumerate(lines):
+        bare = line.strip()
+        if bare in places:
+            votes[number - places[bare]] += len(bare)
+    if not votes:
+        return None
+    best, weight = votes.most_common(1)[0]
+    # A single bracket is everywhere.
+    return max(0, best) if weight > len(max(search_lines, key=len)) // 4 else None
+
+
+def _by_similar_line(lines: Sequence[str], search_lines: Sequence[str]) -> int | None:
+    """Return the position of the line most like the longest search line, among those that share most of its words."""
+    longest = max(search_lines, key=len)[:COMPARED_CHARACTERS]
+    words = set(WORD.findall(longest))
+    shared = [sum(map(line[:LONGEST_LINE].__contains__, words)) for line in lines]
+    likely = nlargest(COMPARED_LINES, [number for number, count in enumerate(shared) if count], key=shared.__getitem__)
+    matcher = SequenceMatcher(None, b=longest, autojunk=False)
+    best, share = None, ALIKE
+    for number in likely:
+        matcher.set_seq1(lines[number].strip()[:COMPARED_CHARACTERS])
+        if matcher.real_quick_ratio() > share and matcher.quick_ratio() > share and (ratio := matcher.ratio()) > share:
+            best, share = number, ratio
+    return None if best is None else max(0, best - search_lines.index(max(search_lines, key=len)))

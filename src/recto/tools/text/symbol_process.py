@@ -66,20 +66,17 @@ class SymbolProcess:
         if not self._lock.acquire(timeout=seconds):
             return ()
         try:
-            answer = self._ask_twice(b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source), seconds)
+            request = b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source)
+            was_running, begin = self.pid is not None, time.monotonic()
+            answer = self._ask(request, seconds)
+            # It may have ended since the last request, which is no fault of this source.
+            if not answer and was_running and time.monotonic() - begin < seconds:
+                answer = self._ask(request, seconds)
             rows = cast("list[list[str | int]]", json.loads(answer or b"[]"))
             fields, make = Symbol.__dataclass_fields__, cast("Callable[..., Symbol]", Symbol)
             return tuple([make(**dict(zip(fields, row, strict=True))) for row in rows])
         finally:
             self._lock.release()
-
-    def _ask_twice(self, request: bytes, seconds: float) -> bytes:
-        was_running, begin = self.pid is not None, time.monotonic()
-        answer = self._ask(request, seconds)
-        # It may have ended since the last request, which is no fault of this source.
-        if not answer and was_running and time.monotonic() - begin < seconds:
-            return self._ask(request, seconds)
-        return answer
 
     def _ask(self, request: bytes, seconds: float) -> bytes:
         """Return the answer line, or nothing and end the process if there is none in time."""

@@ -6,12 +6,12 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
-from recto.config.run_settings import SearchSettings
 from recto.errors import ToolError
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
@@ -20,7 +20,6 @@ from recto.tools.workspace.ripgrep import (
     BadGlob,
     BadPattern,
     FileGlob,
-    Match,
     Query,
     Search,
     SearchResult,
@@ -86,7 +85,15 @@ async def ace_text_search(
         if len(lines) == most or (length > room and lines):
             break
         lines.append(line)
-    return "\n".join([_head(result, settings), *lines, *_rest_line(result, len(lines), most, settings)])
+    count, limit = len(lines), settings.search_count
+    head, rest = f"More than {limit:,} matching lines; the first by path:", f"more than {limit - count:,}"
+    if not result.is_cut:
+        head = f"{_count(result.total, 'matching line')} in {_count(len(result.files), 'file')}:"
+        rest = f"{result.total - count:,}"
+    if result.is_cut or result.total > count:
+        # A full answer does not become longer.
+        lines.append(f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == most else FEWER}")
+    return "\n".join([head, *lines])
 
 
 def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> Query:
@@ -128,26 +135,20 @@ async def _search(query: Query, glob: str, workspace: Workspace, most: int) -> S
 
 def _explain_nothing(query: Query, glob: str, workspace: Workspace, result: SearchResult) -> str:
     if not result.searched:
-        if _is_empty(workspace):
+        names = list[str]()
+        with suppress(FileNotFoundError):
+            names = [entry.name for entry in os.scandir(workspace.folder)]
+        if all(name in (GIT, *workspace.hidden) for name in names):
             return EMPTY
         if not query.glob:
             return NONE.format(bytes=query.file_bytes)
-        return NO_FILES.format(glob=glob[:SHOWN_CHARACTERS], hint=_hint(query.glob)) + LARGER.format(
-            bytes=query.file_bytes
-        )
+        no_files = NO_FILES.format(glob=glob[:SHOWN_CHARACTERS], hint=_hint(query.glob))
+        return no_files + LARGER.format(bytes=query.file_bytes)
     where = f" named by {glob[:SHOWN_CHARACTERS]!r}" if glob else ""
     hint = AS_IT_STANDS if not query.is_regex and EXPRESSION.search(query.pattern) else ""
     files = _count(result.searched, "file")
     nothing = NOTHING.format(pattern=query.pattern[:SHOWN_CHARACTERS], files=files, where=where, hint=hint)
     return nothing + LARGER.format(bytes=query.file_bytes)
-
-
-def _is_empty(workspace: Workspace) -> bool:
-    try:
-        with os.scandir(workspace.folder) as entries:
-            return all(entry.name in (GIT, *workspace.hidden) for entry in entries)
-    except FileNotFoundError:
-        return True
 
 
 def _hint(glob: FileGlob) -> str:
@@ -160,43 +161,21 @@ def _hint(glob: FileGlob) -> str:
 
 
 def _lines(result: SearchResult, most: int) -> Iterator[str]:
-    """Yield the lines; the first of each file below its path."""
+    """Yield the lines, the first of each file below its path. Of a long line, yield the part around the match."""
     for file in result.files:
-        path = f"\n{_printable(file.path)}:\n"
+        # One line, whatever bytes the name has.
+        path = file.path.encode(errors="surrogateescape").decode(errors="replace")
+        heading = f"\n{path if path.isprintable() else repr(path)}:\n"
         for message in file.messages:
             match = match_of(message)
-            yield f"{path}{match.number}: {_cut(match, most)}"
-            path = ""
-
-
-def _cut(match: Match, most: int) -> str:
-    """Return the line; of a long one, the part around the match."""
-    text = match.line.decode(errors="replace")
-    if len(text) <= most:
-        return text
-    start = len(match.line[: match.start].decode(errors="replace"))
-    begin = max(0, min(start - most // 4, len(text) - most))
-    end = begin + most
-    return f"{'[...] ' if begin else ''}{text[begin:end]}{' [...]' if end < len(text) else ''}"
-
-
-def _printable(path: str) -> str:
-    """Return a path on one line, whatever bytes its name has."""
-    text = path.encode(errors="surrogateescape").decode(errors="replace")
-    return text if text.isprintable() else repr(text)
-
-
-def _head(result: SearchResult, settings: SearchSettings) -> str:
-    if result.is_cut:
-        return f"More than {settings.search_count:,} matching lines; the first by path:"
-    return f"{_count(result.total, 'matching line')} in {_count(len(result.files), 'file')}:"
-
-
-def _rest_line(result: SearchResult, count: int, most: int, settings: SearchSettings) -> Iterator[str]:
-    rest = f"more than {settings.search_count - count:,}" if result.is_cut else f"{result.total - count:,}"
-    if result.is_cut or result.total > count:
-        # A full answer does not become longer.
-        yield f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == most else FEWER}"
+            text = match.line.decode(errors="replace")
+            if len(text) > most:
+                start = len(match.line[: match.start].decode(errors="replace"))
+                begin = max(0, min(start - most // 4, len(text) - most))
+                end = begin + most
+                text = f"{'[...] ' if begin else ''}{text[begin:end]}{' [...]' if end < len(text) else ''}"
+            yield f"{heading}{match.number}: {text}"
+            heading = ""
 
 
 def _count(number: int, noun: str) -> str:

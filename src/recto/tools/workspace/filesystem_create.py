@@ -14,12 +14,7 @@ from recto.errors import ToolError
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
-from recto.tools.workspace.open_path import (
-    names_of_file,
-    open_path,
-    prefix_errors,
-    workspace_in,
-)
+from recto.tools.workspace.open_path import names_of_file, open_path, prefix_errors, workspace_in
 from recto.tools.workspace.workspace_files import EXISTS, NewFile, PlaceCheck
 from recto.tools.workspace.workspaces import ABANDONED_SECONDS, Workspace, lock_of, remove_part_files
 
@@ -50,15 +45,15 @@ def _create(workspace: Workspace, path: str, content: str) -> str:
             raise ToolError(
                 f"{label} is a folder. Choose another path." if place.is_folder else EXISTS.format(path=label)
             )
+
+    def reject_existing(_: int, there: os.stat_result | None) -> None:
+        if there is not None:
+            raise ToolError(EXISTS.format(path=label))
+
     data = content.encode()
-    write_file(workspace, real, data, partial(_reject_existing, label))
+    write_file(workspace, real, data, reject_existing)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"Created {label}: {lines:,} line{'s' * (lines != 1)}, {len(data):,} bytes."
-
-
-def _reject_existing(path: str, _: int, there: os.stat_result | None) -> None:
-    if there is not None:
-        raise ToolError(EXISTS.format(path=path))
 
 
 def write_file(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Annotated, NotRequired
 
@@ -16,13 +17,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from recto.errors import ToolError
+from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
-from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, detect_encoding
-from recto.tools.text.line_diff import build_line_diff
-from recto.tools.text.nearest_text import find_near_lines
-from recto.tools.text.replacement import EditedText, TextEdit, edit_text
+from recto.tools.text.encodings import HEAD_BYTES, UTF8, detect_encoding
+from recto.tools.text.line_range import LONGEST_LINE
+from recto.tools.text.replacement import TextEdit, TextSpan, apply_spans, edit_text, find_near_lines
 from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_read import describe_missing
 from recto.tools.workspace.open_path import (
@@ -47,6 +48,12 @@ MEANWHILE = "{path} was not changed: somebody else changed it meanwhile. {now}"
 NOW, READ_AGAIN = "{near}\nEdit what is there now.", "Read it again, and edit what is there now."
 TOO_MANY = "There are {count:,} edits, and {most:,} can be made in one call. Make the others in another; none was made."
 NO_EDITS = "Give searchContent and replaceContent, or edits as a list of them, and not both."
+
+CONTEXT = 3
+# Beyond this many line pairs, the diff shows all old lines as removed and all new ones as added.
+MOST_PAIRS = 250_000
+NO_END = "\\ No newline at end of file"
+LEFT_OUT = "[{count:,} more lines of the diff are left out. Read the file for the rest.]"
 
 
 class SearchReplace(TypedDict):
@@ -118,19 +125,28 @@ def edit_file(workspace: Workspace, path: str, edits: Sequence[TextEdit], room: 
     encoding = detect_encoding(original.data[:HEAD_BYTES])
     if isinstance(encoding, str):
         raise ToolError(UNCHANGED.format(path=label, problem=f"it is {encoding}, and no text."))
-    if encoding.name != UTF8 and not _is_reversible(original.data, encoding):
+    try:
+        is_reversible = encoding.name == UTF8 or encoding.encode(encoding.decode(original.data)) == original.data
+    except UnicodeError:
+        is_reversible = False
+    if not is_reversible:
         problem = "it is not certain which encoding it is in, so an edit could damage it. Change it with a command."
         raise ToolError(UNCHANGED.format(path=label, problem=problem))
     text = encoding.decode(original.data)
     try:
         result = edit_text(text, edits)
+        data = encoding.encode(result.text)
     except ToolError as error:
         raise ToolError(UNCHANGED.format(path=label, problem=error)) from error
-    data = _encoded(result, encoding, label)
+    except UnicodeEncodeError as error:
+        letter = error.object[error.start]
+        problem = f"it is in {encoding.name}, which has no {letter!r}. Write it with other characters."
+        raise ToolError(UNCHANGED.format(path=label, problem=problem)) from error
     line = text.count("\n", 0, result.spans[0].start)
     check = partial(_reject_changed, original, label, lambda now: find_near_lines(now, edits[0].search, line) or "")
     write_file(workspace, original.names, data, check, like=original.about)
-    header = HEADER.format(path=label, note=_note(result, len(edits)))
+    note = LOOSELY if len(edits) == 1 else LOOSELY_SOME.format(numbers=", ".join(map(str, result.loosely)))
+    header = HEADER.format(path=label, note=note if result.loosely else "")
     longest = workspace.limits.line_characters
     return f"{header}\n{build_line_diff(text, result.spans, label, room - len(header) - 100, longest)}"
 
@@ -156,48 +172,99 @@ def _read(descriptor: int, most: int) -> bytes:
         return file.read(most + 1)
 
 
-def _is_reversible(data: bytes, encoding: TextEncoding) -> bool:
-    try:
-        return encoding.encode(encoding.decode(data)) == data
-    except UnicodeError:
-        return False
-
-
-def _encoded(result: EditedText, encoding: TextEncoding, path: str) -> bytes:
-    try:
-        return encoding.encode(result.text)
-    except UnicodeEncodeError as error:
-        problem = (
-            f"it is in {encoding.name}, which has no {result.text[error.start]!r}. Write it with other characters."
-        )
-        raise ToolError(UNCHANGED.format(path=path, problem=problem)) from error
-
-
 def _reject_changed(
     original: _OriginalText, path: str, near: Callable[[str], str], folder: int, there: os.stat_result | None
 ) -> None:
     """Raise ToolError, with the current text near the edit, if the file changed since it was read."""
-    current = _read_now(folder, original.names[-1], len(original.data) + NEW_BYTES) if there else None
-    if current != original.data:
-        raise ToolError(MEANWHILE.format(path=path, now=_describe_current(current, near)))
+    current: bytes | None = None
+    if there:
+        descriptor = os.open(original.names[-1], PLAIN_FILE, dir_fd=folder)
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                current = _read(descriptor, len(original.data) + NEW_BYTES)
+        finally:
+            os.close(descriptor)
+    if current == original.data:
+        return
+    now = READ_AGAIN
+    if current and not isinstance(encoding := detect_encoding(current[:HEAD_BYTES]), str):
+        now = NOW.format(near=near(encoding.decode(current)))
+    raise ToolError(MEANWHILE.format(path=path, now=now))
 
 
-def _describe_current(data: bytes | None, near: Callable[[str], str]) -> str:
-    encoding = detect_encoding(data[:HEAD_BYTES]) if data else ""
-    if data is None or isinstance(encoding, str):
-        return READ_AGAIN
-    return NOW.format(near=near(encoding.decode(data)))
+def build_line_diff(old: str, spans: Sequence[TextSpan], path: str, room: int, longest: int = LONGEST_LINE) -> str:
+    """Return the unified diff of replacing ordered spans in a text, cut to `room` characters.
+
+    Lines of more than `longest` characters are cut. The cost depends on the changed lines, not on the whole text.
+    """
+    # Regions of whole lines, and the spans in them.
+    regions = list[tuple[int, int, tuple[TextSpan, ...]]]()
+    for span in spans:
+        start, end, others = _context_before(old, span.start), _context_after(old, span.end), ()
+        if regions and start <= regions[-1][1]:
+            start, _, others = regions.pop()
+        regions.append((start, end, (*others, span)))
+    lines = [f"--- a/{path}", f"+++ b/{path}"]
+    line, at, shift = 1, 0, 0
+    for start, end, region_spans in regions:
+        line += old.count("\n", at, start)
+        at = start
+        before, after = _lines(old[start:end]), _lines(apply_spans(old, region_spans, start, end))
+        lines += _hunks(before, after, line, line + shift, longest)
+        shift += len(after) - len(before)
+    texts, remaining = [neutralise(line, FRAME_TAGS) for line in lines], room
+    for place, text in enumerate(texts):
+        remaining -= len(text) + 1
+        if remaining < 0:
+            return "\n".join((*texts[:place], LEFT_OUT.format(count=len(texts) - place)))
+    return "\n".join(texts)
 
 
-def _read_now(folder: int, name: str, most: int) -> bytes | None:
-    descriptor = os.open(name, PLAIN_FILE, dir_fd=folder)
-    try:
-        return _read(descriptor, most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-    finally:
-        os.close(descriptor)
+def _context_before(text: str, at: int) -> int:
+    for _ in range(CONTEXT + 1):
+        at = text.rfind("\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1
 
 
-def _note(result: EditedText, count: int) -> str:
-    if not result.loosely:
-        return ""
-    return LOOSELY if count == 1 else LOOSELY_SOME.format(numbers=", ".join(map(str, result.loosely)))
+def _context_after(text: str, at: int) -> int:
+    for _ in range(CONTEXT + 1):
+        at = text.find("\n", at) + 1
+        if not at:
+            return len(text)
+    return at
+
+
+def _lines(text: str) -> list[str]:
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _hunks(before: Sequence[str], after: Sequence[str], old_line: int, new_line: int, longest: int) -> Iterator[str]:
+    groups: Iterable[Sequence[tuple[str, int, int, int, int]]] = [[("replace", 0, len(before), 0, len(after))]]
+    if len(before) * len(after) <= MOST_PAIRS:
+        groups = SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(CONTEXT)
+    for group in groups:
+        (_, old_first, _, new_first, _), (_, _, old_end, _, new_end) = group[0], group[-1]
+        old_range = _range(old_line + old_first, old_end - old_first)
+        yield f"@@ -{old_range} +{_range(new_line + new_first, new_end - new_first)} @@"
+        for operation, first, end, new_from, new_to in group:
+            if operation == "equal":
+                yield from _format_lines(" ", before[first:end], longest)
+            else:
+                yield from _format_lines("-", before[first:end], longest)
+                yield from _format_lines("+", after[new_from:new_to], longest)
+
+
+def _range(first: int, count: int) -> str:
+    """Return a range as diffs have it: one of no lines names the line before it."""
+    return f"{first if count else first - 1},{count}"
+
+
+def _format_lines(sign: str, lines: Sequence[str], longest: int) -> Iterator[str]:
+    for line in lines:
+        text = line.rstrip("\n").removesuffix("\r")
+        yield sign + (f"{text[:longest]} [...]" if len(text) > longest else text)
+        if not line.endswith("\n"):
+            yield NO_END

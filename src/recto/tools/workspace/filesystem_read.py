@@ -20,8 +20,8 @@ from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext, ToolResult
-from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, detect_encoding
-from recto.tools.text.line_range import LineRange, NumberedLines, read_lines
+from recto.tools.text.encodings import HEAD_BYTES, TextEncoding, detect_encoding
+from recto.tools.text.line_range import LineRange, read_lines
 from recto.tools.text.symbol_process import find_symbols
 from recto.tools.text.symbols import Symbol
 from recto.tools.workspace.open_path import OpenPath, names_in, open_path, prefix_errors, roots_of, workspace_in
@@ -52,7 +52,7 @@ TOO_MANY = "filePath names {count:,} files, and {most:,} can be read in one call
 
 
 def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
-    """The entries of a folder, of these names, and what is in its folders, within `room` characters. It blocks."""
+    """Return the entries of a folder and of its folders as lines, within `room` characters. Blocks."""
     most = workspace.limits.listing_entries
     try:
         with open_inner(str(workspace.folder)) as top:
@@ -80,20 +80,19 @@ def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
 
 
 def _inner(entries: Iterable[Entry], depth: int, room: int) -> Mapping[str, Sequence[str]]:
-    """What is in each folder that is `depth` deep, as lines, until there are so many."""
+    """Return the entries of each folder `depth` deep as lines, until there are `room` of them."""
     inner = dict[str, list[tuple[bool, str]]]()
     for one in entries:
         if one.path.count("/") > depth:
             inner.setdefault(one.path.rpartition("/")[0], []).append((not one.is_folder, f"  {_line(one)}"))
         elif sum(min(len(lines), INNER_SHOWN + 1) for lines in inner.values()) >= room:
             break
-    return {path: _cut(lines) for path, lines in inner.items()}
-
-
-def _cut(lines: Sequence[tuple[bool, str]]) -> Sequence[str]:
-    sorted_lines = [line for _, line in sorted(lines, key=lambda line: line[0])]
-    more = len(sorted_lines) - INNER_SHOWN
-    return [*sorted_lines[:INNER_SHOWN], f"  and {more:,} more"] if more > 0 else sorted_lines
+    result = dict[str, Sequence[str]]()
+    for path, lines in inner.items():
+        texts = [text for _, text in sorted(lines, key=lambda line: line[0])]
+        more = len(texts) - INNER_SHOWN
+        result[path] = [*texts[:INNER_SHOWN], f"  and {more:,} more"] if more > 0 else texts
+    return result
 
 
 def _line(one: Entry) -> str:
@@ -108,7 +107,7 @@ def _line(one: Entry) -> str:
 
 
 def _printable(name: str) -> str:
-    """A name on one line, whatever bytes are in it."""
+    """Return a name on one line, whatever bytes are in it."""
     return neutralise(CONTROLS.sub("?", os.fsencode(name).decode(errors="replace")), FRAME_TAGS)
 
 
@@ -231,7 +230,12 @@ def _file_text(descriptor: int, path: str, request: LineRange, room: int, limits
     lines = read_lines(encoding.to_utf8(_pieces(descriptor, head, size)), request, remaining, limits.line_characters)
     if request.first > max(1, lines.total):
         raise ToolError(f"{path} has {lines.total:,} lines, so there is none at startLine {request.first}.")
-    return "\n".join(_format_lines(lines, request, path, encoding, symbols_text))
+    name = f" [{encoding.name}{' with a mark' if encoding.mark else ''}]" if encoding != TextEncoding() else ""
+    first = request.first if lines.lines else 0
+    header = HEADER.format(path=path, first=first, last=lines.last, total=lines.total, encoding=name)
+    last = min(lines.total, request.last or lines.total)
+    rest = ["\n" + READ_ON.format(first=lines.last + 1, last=last)] if lines.last < last else []
+    return "\n".join([header, *(lines.lines or (EMPTY_FILE,)), *rest, *(["\n" + symbols_text] if symbols_text else [])])
 
 
 def _pieces(descriptor: int, head: bytes, size: int) -> Iterator[bytes]:
@@ -241,21 +245,6 @@ def _pieces(descriptor: int, head: bytes, size: int) -> Iterator[bytes]:
     while remaining > 0 and (piece := os.read(descriptor, min(remaining, PIECE_BYTES))):
         yield piece
         remaining -= len(piece)
-
-
-def _format_lines(
-    lines: NumberedLines, request: LineRange, path: str, encoding: TextEncoding, symbols: str
-) -> Iterator[str]:
-    is_utf8 = encoding == TextEncoding(name=UTF8)
-    name = "" if is_utf8 else f" [{encoding.name}{' with a mark' if encoding.mark else ''}]"
-    first = request.first if lines.lines else 0
-    yield HEADER.format(path=path, first=first, last=lines.last, total=lines.total, encoding=name)
-    yield from lines.lines or (EMPTY_FILE,)
-    last = min(lines.total, request.last or lines.total)
-    if lines.last < last:
-        yield "\n" + READ_ON.format(first=lines.last + 1, last=last)
-    if symbols:
-        yield "\n" + symbols
 
 
 def _symbols_text(symbols: Sequence[Symbol], request: LineRange, room: int) -> str:

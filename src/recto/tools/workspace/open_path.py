@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,20 +147,13 @@ def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPat
         return
     except OSError as error:
         raise ToolError(f"The workspace cannot be opened: {error.strerror}.") from error
-    walk = _Walk(top, workspace)
-    try:
-        place = _walk_to_end(walk, names, label)
+    with closing(_Walk(top, workspace)) as walk:
+        try:
+            place = walk.to(names, label)
+        # The message contains no path of this machine.
+        except OSError as error:
+            raise ToolError(f"{label} cannot be opened: {error.strerror}.") from error
         yield place
-    finally:
-        walk.close()
-
-
-def _walk_to_end(walk: _Walk, names: tuple[str, ...], label: str) -> OpenPath:
-    """Walk to the end. System errors are reported without paths of this machine."""
-    try:
-        return walk.to(names, label)
-    except OSError as error:
-        raise ToolError(f"{label} cannot be opened: {error.strerror}.") from error
 
 
 class _Walk:
@@ -181,7 +174,10 @@ class _Walk:
             if name == "..":
                 self._climb(label)
             elif name not in ("", "."):
-                status = self._look(name)
+                status = None
+                if (*self._names, name) not in self._hidden:
+                    with suppress(FileNotFoundError):
+                        status = os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
                 if status is None:
                     missing = (name, *[one for one in reversed(remaining) if one not in ("", ".")])
                     return OpenPath(names=(*self._names, *missing), folder=self._folders[-1], missing=missing)
@@ -199,14 +195,6 @@ class _Walk:
             raise ToolError(OUT_BY_LINK.format(path=label))
         os.close(self._folders.pop())
         self._names.pop()
-
-    def _look(self, name: str) -> os.stat_result | None:
-        if (*self._names, name) in self._hidden:
-            return None
-        try:
-            return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
-        except FileNotFoundError:
-            return None
 
     def _step(self, name: str, status: os.stat_result, label: str, *, is_last: bool) -> Sequence[str]:
         """Take a step. Returns the names to walk instead: those of a link, or the same one again."""

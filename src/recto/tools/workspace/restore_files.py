@@ -98,8 +98,20 @@ class _Restore:
         visible = self._visible_then([one.path for one in created])
         new = [one for one in created if one.path in visible]
         self._restore_all(new)
-        self._drop_folders(new)
-        self._make_folders()
+        before, now, paths = self.restoring.before.folders, self.restoring.now.folders, self.restoring.paths
+        # New empty folders, deepest first; with `paths`, only parents of removed files.
+        parents = {parent.as_posix() for one in new for parent in Path(one.path).parents}
+        new_folders = now.keys() - before.keys() if paths is None else (now.keys() - before.keys()) & parents
+        for path in sorted(new_folders, key=lambda path: path.count("/"), reverse=True):
+            *folders, name = path.split("/")
+            with suppress(OSError, ToolError), open_folder(self.top, tuple(folders)) as folder:
+                os.rmdir(name, dir_fd=folder)
+        # Folders and their modes, empty ones too.
+        for path in sorted(path for path in before if paths is None and now.get(path) != before[path]):
+            with suppress(OSError, ToolError):
+                self._make_folder(path.split("/"))
+                with open_folder(self.top, tuple(path.split("/"))) as folder:
+                    os.fchmod(folder, before[path])
         self._restore_all([one for one in changes if one.change != "created"])
 
     def _visible_then(self, paths: Sequence[str]) -> Collection[str]:
@@ -166,27 +178,6 @@ class _Restore:
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=self.top)
 
-    def _drop_folders(self, removed: Iterable[FileChange]) -> None:
-        """Remove new empty folders, deepest first; with `paths`, only parents of removed files."""
-        new = self.restoring.now.folders.keys() - self.restoring.before.folders.keys()
-        if self.restoring.paths is not None:
-            new &= {parent.as_posix() for one in removed for parent in Path(one.path).parents}
-        for path in sorted(new, key=lambda path: path.count("/"), reverse=True):
-            *folders, name = path.split("/")
-            with suppress(OSError, ToolError), open_folder(self.top, tuple(folders)) as folder:
-                os.rmdir(name, dir_fd=folder)
-
-    def _make_folders(self) -> None:
-        """Restore folders and their modes, empty ones too."""
-        if self.restoring.paths is not None:
-            return
-        before, now = self.restoring.before.folders, self.restoring.now.folders
-        for path in sorted(path for path in before if now.get(path) != before[path]):
-            with suppress(OSError, ToolError):
-                self._make_folder(path.split("/"))
-                with open_folder(self.top, tuple(path.split("/"))) as folder:
-                    os.fchmod(folder, before[path])
-
 
 def _place(folder: Path, path: str, content: bytes = b"") -> None:
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -228,21 +219,17 @@ def _copy_all(old: int, new: int, depth: int) -> None:
     for name in os.listdir(old) if depth else ():
         # Skip entries that are gone or have changed their kind.
         with suppress(OSError):
-            _copy(old, new, name, depth)
-
-
-def _copy(old: int, new: int, name: str, depth: int) -> None:
-    mode_bits = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
-    mode = stat.S_IMODE(mode_bits)
-    if stat.S_ISLNK(mode_bits):
-        os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
-    elif stat.S_ISREG(mode_bits):
-        _copy_file(old, new, name, mode)
-    elif stat.S_ISDIR(mode_bits):
-        os.mkdir(name, PRIVATE_FOLDER, dir_fd=new)
-        with open_inner(name, old) as inner, open_inner(name, new) as copied:
-            _copy_all(inner, copied, depth - 1)
-            os.fchmod(copied, mode)
+            mode_bits = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
+            mode = stat.S_IMODE(mode_bits)
+            if stat.S_ISLNK(mode_bits):
+                os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
+            elif stat.S_ISREG(mode_bits):
+                _copy_file(old, new, name, mode)
+            elif stat.S_ISDIR(mode_bits):
+                os.mkdir(name, PRIVATE_FOLDER, dir_fd=new)
+                with open_inner(name, old) as inner, open_inner(name, new) as copied:
+                    _copy_all(inner, copied, depth - 1)
+                    os.fchmod(copied, mode)
 
 
 def _copy_file(old: int, new: int, name: str, mode: int) -> None:

@@ -346,27 +346,25 @@ class _Reader:
                     self._end()
                     self.is_cut = True
                     return
-            else:
-                self._add(json.loads(line))
+                continue
+            message: _Message = json.loads(line)
+            data = message["data"]
+            match message["type"]:
+                case "begin":
+                    path = os.fsdecode(_bytes_of(data["path"]).removeprefix(b"./"))
+                    self._path = path if self._paths is None or path in self._paths else None
+                case "end" if data["binary_offset"] is None:
+                    self._end()
+                case "end":
+                    self._messages = []
+                case _:
+                    self.has_summary = True
+                    self._searched = data["stats"]["searches"]
 
     @property
     def result(self) -> SearchResult:
         """The matches so far."""
         return SearchResult(files=self._files, total=self._total, searched=self._searched, is_cut=self.is_cut)
-
-    def _add(self, message: _Message) -> None:
-        data = message["data"]
-        match message["type"]:
-            case "begin":
-                path = os.fsdecode(_bytes_of(data["path"]).removeprefix(b"./"))
-                self._path = path if self._paths is None or path in self._paths else None
-            case "end" if data["binary_offset"] is None:
-                self._end()
-            case "end":
-                self._messages = []
-            case _:
-                self.has_summary = True
-                self._searched = data["stats"]["searches"]
 
     def _end(self) -> None:
         if self._path is not None and self._messages:

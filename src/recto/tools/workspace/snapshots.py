@@ -13,7 +13,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from uuid import uuid4
 
 from recto.config.run_settings import SnapshotSettings
-from recto.conversation.json import EPOCH, dump, load
+from recto.conversation.json import EPOCH, Json, dump, load
 from recto.errors import Conflict
 from recto.tools.workspace.visible_files import READ_FILE, Entry, VisibleFiles, find_visible, open_inner
 from recto.tools.workspace.workspace_files import MISSING_FOLDER, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
@@ -199,28 +199,18 @@ class Snapshots:
         store = _Objects(self, thread, last.stored_bytes, {*last.digests, *before.digests})
         state = self._look(workspace, last, store.add)
         state = replace(state, stored_bytes=store.stored_bytes)
-        files = {
+        files: dict[str, Json] = {
             _as_text(path): [one.mode, *one.stamp, one.digest, _as_text(one.target) if one.target else None]
             for path, one in state.files.items()
         }
-        folders = {_as_text(path): mode for path, mode in state.folders.items()}
-        given_folder = _as_text(state.given_folder)
-        _put(
-            self._folder(thread),
-            self._folder(thread) / name,
-            zlib.compress(
-                dump(
-                    {
-                        "given": given_folder,
-                        "time": state.time,
-                        "held": state.stored_bytes,
-                        "folders": folders,
-                        "files": files,
-                    }
-                ),
-                1,
-            ),
-        )
+        row: dict[str, Json] = {
+            "given": _as_text(state.given_folder),
+            "time": state.time,
+            "held": state.stored_bytes,
+            "folders": {_as_text(path): mode for path, mode in state.folders.items()},
+            "files": files,
+        }
+        _put(self._folder(thread), self._folder(thread) / name, zlib.compress(dump(row), 1))
         if self._drop_old(thread, self.settings.turns + SLACK):
             self._collect(thread, store.used_digests)
         return state
@@ -242,7 +232,7 @@ class Snapshots:
     def _newest(self, thread: str) -> FolderState:
         """Return the newest stored state of any kind."""
         folder = self._folder(thread)
-        paths = [path for part in (TURNS, UNDO) for name in _names(folder / part) for path in (folder / part / name,)]
+        paths = [folder / part / name for part in (TURNS, UNDO) for name in _names(folder / part)]
         paths = [path for path in paths if path.stat().st_size]
         newest = max(paths, key=lambda path: path.stat().st_mtime_ns, default=None)
         return (self._read(thread, f"{newest.parent.name}/{newest.name}") if newest else None) or NOTHING
@@ -278,7 +268,7 @@ class Snapshots:
         return bool(dropped)
 
     def _collect(self, thread: str, used_digests: Collection[str]) -> int:
-        """Delete contents that no snapshot refers to and that are not in `used_digests`. Returns the remaining bytes."""
+        """Delete contents that neither a snapshot nor `used_digests` refers to. Return the remaining bytes."""
         folder, digests, stored_bytes = self._folder(thread), set(used_digests), 0
         for name in (f"{part}/{name}" for part in (TURNS, UNDO) for name in _names(folder / part)):
             digests |= (self._read(thread, name) or NOTHING).digests
@@ -314,16 +304,15 @@ class _Objects:
             self._snapshots.content(self._thread, digest)
             self.used_digests.add(digest)
             return digest
-        packed = zlib.compress(content, 1)
+        packed, most = zlib.compress(content, 1), self._snapshots.settings.thread_bytes
         size = len(packed)
-        most = self._snapshots.settings.thread_bytes
         if self.stored_bytes + size > most and not self._has_made_room:
             self._has_made_room = True
             self.stored_bytes = self._snapshots.free_space(self._thread, self.used_digests)
-        if not (self.stored_bytes + size <= most):
+        if self.stored_bytes + size > most:
             return None
         _put(folder, path, packed)
-        self.stored_bytes += len(packed)
+        self.stored_bytes += size
         self.used_digests.add(digest)
         return digest
 
@@ -350,23 +339,20 @@ class _Scan:
 
     def walk(self, top: int, visible: VisibleFiles) -> None:
         for entry in visible.entries(top):
-            self._add(entry)
+            if len(self._files) + len(self._folders) >= self._most_files:
+                raise Conflict(TOO_MANY.format(most=self._most_files))
+            path, status, mode = entry.path, entry.stat, stat.S_IMODE(entry.stat.st_mode)
+            if entry.is_file:
+                self._files[path] = self._file(path, status, mode)
+            elif entry.is_folder:
+                self._folders[path] = mode
+            elif entry.is_link:
+                with suppress(OSError):
+                    self._files[path] = FileState(0, (0, 0, 0, 0), target=os.readlink(entry.name, dir_fd=entry.folder))
         # All are counted by now: if there are too many, none is read or stored.
         for folder in dict.fromkeys([tuple(path.split("/")[:-1]) for path in self._unread]):
             for entry in visible.entries(top, under=folder, depth=1):
                 self._read(entry)
-
-    def _add(self, entry: Entry) -> None:
-        if len(self._files) + len(self._folders) >= self._most_files:
-            raise Conflict(TOO_MANY.format(most=self._most_files))
-        path, status, mode = entry.path, entry.stat, stat.S_IMODE(entry.stat.st_mode)
-        if entry.is_file:
-            self._files[path] = self._file(path, status, mode)
-        elif entry.is_folder:
-            self._folders[path] = mode
-        elif entry.is_link:
-            with suppress(OSError):
-                self._files[path] = FileState(0, (0, 0, 0, 0), target=os.readlink(entry.name, dir_fd=entry.folder))
 
     def _file(self, path: str, status: os.stat_result, mode: int) -> FileState:
         stamp, before = _stamp(status), self._last.files.get(path)
@@ -440,12 +426,8 @@ def _state(row: object) -> FolderState:
         time=cast("int", values["time"]),
         stored_bytes=cast("int", values["held"]),
         folders={_as_path(path): mode for path, mode in folders.items()},
-        files=dict(_file_states(files)),
+        files={
+            _as_path(path): FileState(mode, (size, changed, stamped, inode), digest, target and _as_path(target))
+            for path, (mode, size, changed, stamped, inode, digest, target) in files.items()
+        },
     )
-
-
-def _file_states(
-    rows: Mapping[str, tuple[int, int, int, int, int, str | None, str | None]],
-) -> Iterator[tuple[str, FileState]]:
-    for path, (mode, size, changed, stamped, inode, digest, target) in rows.items():
-        yield _as_path(path), FileState(mode, (size, changed, stamped, inode), digest, target and _as_path(target))

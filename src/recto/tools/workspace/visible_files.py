@@ -69,19 +69,17 @@ class VisibleFiles:
     def _walk(self, folder: int, prefix: str, depth: int) -> Generator[Entry]:
         for name, status in _sorted_entries(folder):
             entry = Entry(prefix + name, name, status, folder)
-            if not self._is_visible(entry):
+            if is_excluded(entry.path, self.excluded):
+                continue
+            is_visible = not entry.is_file or entry.path in self.files
+            if entry.is_folder:
+                is_visible = entry.path in self.folders or not _has_file(folder, name, DEEPEST)
+            if not is_visible:
                 continue
             yield entry
             if entry.is_folder and depth > 1:
                 with suppress(OSError), open_inner(name, folder) as inner:
                     yield from self._walk(inner, f"{entry.path}/", depth - 1)
-
-    def _is_visible(self, entry: Entry) -> bool:
-        if is_excluded(entry.path, self.excluded):
-            return False
-        if entry.is_folder:
-            return entry.path in self.folders or not _has_file(entry.folder, entry.name, DEEPEST)
-        return not entry.is_file or entry.path in self.files
 
 
 def find_visible(folder: Path, excluded: Collection[str], seconds: float, under: Sequence[str] = ()) -> VisibleFiles:

@@ -169,9 +169,12 @@ class NewFile:
                 return
             reject_change(self._parts, self._workspace)
             self._top = open_root(self._workspace)
-            replaced = _check_place(self._top, self._parts)
+            # Reject a bad place before writing.
+            old: os.stat_result | None = None
+            with suppress(FileNotFoundError), open_folder(self._top, self._parts[:-1]) as folder:
+                old = _file_there(folder, self._parts)
             if self._most:
-                self._stored_bytes = bytes_in(self._top) - replaced
+                self._stored_bytes = bytes_in(self._top) - (old.st_size if old else 0)
             descriptor = os.open(self._name, NEW_FILE, NEW_FILE_MODE & ~self._umask, dir_fd=self._top)
             self._file = os.fdopen(descriptor, "wb")
             if self._like is not None:
@@ -285,34 +288,23 @@ def open_folder(top: int, names: tuple[str, ...], *, make: int | None = None) ->
     """Open a folder below an open one. Missing ones are created with mode `make`, else FileNotFoundError is raised."""
     folder = os.dup(top)
     try:
-        for depth in range(len(names)):
-            inner = _inner(folder, names[: depth + 1], make=make)
+        for depth, name in enumerate(names, start=1):
+            if make is not None:
+                with suppress(FileExistsError):
+                    os.mkdir(name, make, dir_fd=folder)
+            try:
+                inner = os.open(name, FOLDER, dir_fd=folder)
+            except OSError as error:
+                # Systems differ in the error for a link.
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
+                path = "/".join(names[:depth])
+                raise ToolError(f"{path} is no folder, or only a link to one. Choose another path.") from error
             os.close(folder)
             folder = inner
         yield folder
     finally:
         os.close(folder)
-
-
-def _inner(folder: int, names: tuple[str, ...], *, make: int | None) -> int:
-    if make is not None:
-        with suppress(FileExistsError):
-            os.mkdir(names[-1], make, dir_fd=folder)
-    try:
-        return os.open(names[-1], FOLDER, dir_fd=folder)
-    except OSError as error:
-        # Systems differ in the error for a link.
-        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
-            raise
-        raise ToolError(f"{'/'.join(names)} is no folder, or only a link to one. Choose another path.") from error
-
-
-def _check_place(top: int, parts: tuple[str, ...]) -> int:
-    """Reject a bad place before writing. Returns the bytes of the existing file."""
-    with suppress(FileNotFoundError), open_folder(top, parts[:-1]) as folder:
-        status = _file_there(folder, parts)
-        return status.st_size if status else 0
-    return 0
 
 
 def _file_there(folder: int, parts: tuple[str, ...]) -> os.stat_result | None:
@@ -333,27 +325,10 @@ def bytes_in(top: int) -> int:
     while pending:
         names = pending.pop()
         # Skip what is gone or has become a link.
-        with suppress(FileNotFoundError, ToolError), open_folder(top, names) as folder:
-            folder_size = _measure_folder(folder)
-            total += folder_size.size
-            pending += [(*names, name) for name in folder_size.folders]
+        with suppress(FileNotFoundError, ToolError), open_folder(top, names) as folder, os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+                    pending += [(*names, entry.name)] if stat.S_ISDIR(status.st_mode) else []
     return total
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FolderSize:
-    """One folder: the bytes of its files, and the names of its folders."""
-
-    size: int
-    folders: tuple[str, ...]
-
-
-def _measure_folder(folder: int) -> _FolderSize:
-    size, folders = 0, list[str]()
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):
-                status = entry.stat(follow_symlinks=False)
-                size += status.st_size if stat.S_ISREG(status.st_mode) else 0
-                folders += [entry.name] if stat.S_ISDIR(status.st_mode) else []
-    return _FolderSize(size=size, folders=tuple(folders))

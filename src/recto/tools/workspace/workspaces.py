@@ -62,23 +62,19 @@ class Workspaces:
             workspace = Workspace(folder=own, most_bytes=self.most_bytes, private=private)
             return replace(workspace, search=self.search, limits=self.limits)
         folder = folder.resolve()
+        # Links that lead to guarded or private paths are guarded too: replacing a link would redirect it.
+        guarded = [step for path in self.guarded for step in (*_links_to(path), _real(path))]
+        guarded += [link for path in self.private for link in _links_to(path)]
         return Workspace(
             folder=folder,
             is_own=False,
             most_bytes=0,
             hidden=tuple(_inside(folder, _outermost(path for path in whole if folder in path.parents))),
-            guarded=tuple(dict.fromkeys((*_inside(folder, self._guarded()), *_git_places(folder)))),
+            guarded=tuple(dict.fromkeys((*_inside(folder, guarded), *_git_places(folder)))),
             private=private,
             search=self.search,
             limits=self.limits,
         )
-
-    def _guarded(self) -> Iterator[Path]:
-        """Yield guarded paths, and links that lead to them or to private ones: replacing a link would redirect it."""
-        for path in self.guarded:
-            yield from (*_links_to(path), _real(path))
-        for path in self.private:
-            yield from _links_to(path)
 
 
 def refresh_guarded(workspace: Workspace) -> Workspace:
@@ -274,20 +270,14 @@ async def sweep_workspaces(root: Path, find_known: Callable[[Sequence[str]], Awa
         some = folders[at : at + AT_ONCE]
         there = await find_known(some)
         for thread in some:
-            if thread not in there and not _is_incomplete(workspace_of(root, thread)):
+            folder = workspace_of(root, thread)
+            if thread in there:
+                # A folder that is gone or unreadable does not stop the sweep.
+                with suppress(OSError):
+                    count += await asyncio.to_thread(remove_part_files, folder, time.time() - ABANDONED_SECONDS)
+            elif not _is_incomplete(folder):
                 await drop_workspace(root, thread)
-                count += not workspace_of(root, thread).exists()
-        staying = [workspace_of(root, thread) for thread in some if thread in there]
-        count += await asyncio.to_thread(_remove_all_part_files, staying, time.time() - ABANDONED_SECONDS)
-    return count
-
-
-def _remove_all_part_files(workspaces: Sequence[Path], before: float) -> int:
-    count = 0
-    for workspace in workspaces:
-        # A folder that is gone or unreadable does not stop the sweep.
-        with suppress(OSError):
-            count += remove_part_files(workspace, before)
+                count += not folder.exists()
     return count
 
 
