@@ -119,35 +119,27 @@ def quote_message(quote: QuoteSource, *, budget: int, counter: TokenCounter, loc
     longest = max(map(len, (quote,) if isinstance(quote, str) else [document.content for document in quote]))
     whole, bare = _message(quote, longest, locale), _message(quote, 0, locale)
     tokens, least = counter.count((whole, bare))
-    before = _estimated(tokens, quote)
+    # Extrapolate the tokens of the whole texts from those of their beginnings.
+    documents = () if isinstance(quote, str) else quote
+    known_length = sum(len(document.content) for document in documents)
+    before = round(tokens * sum(document.length for document in documents) / known_length) if known_length else tokens
     if min(least, tokens) > budget:
         cuts, reason = _cuts(quote, None, locale, counter), LEFT_OUT_REASON.format(budget=budget)
         return Quote(text="", tokens_before=before, tokens_after=0, cuts=cuts, reason=reason)
-    low, best = Try(0, bare, least), Try(longest, whole, tokens)
+
+    def cut_at(limit: int) -> Try:
+        text = _message(quote, limit, locale)
+        return Try(limit, text, counter.count((text,))[0])
+
+    best = Try(longest, whole, tokens)
     if tokens > budget:
-        best = widest(low, best, budget, lambda limit: _try(quote, limit, locale, counter))
+        best = widest(Try(0, bare, least), best, budget, cut_at)
     cuts = _cuts(quote, best.limit, locale, counter)
-    reason = (
-        CUT_REASON.format(
-            budget=budget, cuts=", ".join(f"{cut.name} {cut.tokens_before} -> {cut.tokens_after}" for cut in cuts)
-        )
-        if cuts
-        else (TEXT_REASON if isinstance(quote, str) else DOCUMENTS_REASON)
-    )
+    reason = TEXT_REASON if isinstance(quote, str) else DOCUMENTS_REASON
+    if cuts:
+        changes = ", ".join(f"{cut.name} {cut.tokens_before} -> {cut.tokens_after}" for cut in cuts)
+        reason = CUT_REASON.format(budget=budget, cuts=changes)
     return Quote(text=best.text, tokens_before=before, tokens_after=best.size, cuts=cuts, reason=reason)
-
-
-def _estimated(tokens: int, quote: QuoteSource) -> int:
-    """Extrapolate the tokens of the whole text from those of its beginning."""
-    if isinstance(quote, str):
-        return tokens
-    here = sum(len(document.content) for document in quote)
-    return round(tokens * sum(document.length for document in quote) / here) if here else tokens
-
-
-def _try(quote: QuoteSource, limit: int, locale: str, counter: TokenCounter) -> Try:
-    text = _message(quote, limit, locale)
-    return Try(limit, text, counter.count((text,))[0])
 
 
 def _message(quote: QuoteSource, limit: int, locale: str) -> str:

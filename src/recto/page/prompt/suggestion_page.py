@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from recto.conversation.input.run_input import ContextItem
-from recto.conversation.input.suggestion_input import SuggestionInput, TextMessage
+from recto.conversation.input.suggestion_input import SuggestionInput
 from recto.conversation.messages import Text, UserMessage, words_of
 from recto.page.prompt.system_prompt import CUT_MARK
 from recto.page.text.cut import cut_to
@@ -31,31 +30,21 @@ def fit_suggestion(suggestion: SuggestionInput, tokens: int, counter: TokenCount
     if not words:
         return None
     room -= count_text(words, counter)
-    context, room = _items_within(suggestion.context, room, counter)
-    history = _newest_within(suggestion.messages[:-1], room, counter)
-    asking = UserMessage(id=suggestion.messages[-1].id, parts=(Text(text=words),))
-    return replace(suggestion, messages=(*history, asking), context=context)
-
-
-def _items_within(
-    items: Sequence[ContextItem], room: int, counter: TokenCounter
-) -> tuple[tuple[ContextItem, ...], int]:
-    result = list[ContextItem]()
-    for item in items:
+    context = list[ContextItem]()
+    for item in suggestion.context:
         size = _size(f"{item.description}\n{item.value}", room, counter)
         if size <= room:
-            result.append(item)
+            context.append(item)
             room -= size
-    return tuple(result), room
-
-
-def _newest_within(messages: Sequence[TextMessage], room: int, counter: TokenCounter) -> Sequence[TextMessage]:
-    """Return the end of a history up to the first message, from the newest, that does not fit."""
-    for place in range(len(messages) - 1, -1, -1):
-        room -= TOKENS_PER_MESSAGE + _size(words_of(messages[place]), room, counter)
+    *history, last = suggestion.messages
+    start = len(history)
+    while start:
+        room -= TOKENS_PER_MESSAGE + _size(words_of(history[start - 1]), room, counter)
         if room < 0:
-            return messages[place + 1 :]
-    return messages
+            break
+        start -= 1
+    instruction_message = UserMessage(id=last.id, parts=(Text(text=words),))
+    return replace(suggestion, messages=(*history[start:], instruction_message), context=tuple(context))
 
 
 def _size(text: str, room: int, counter: TokenCounter) -> int:

@@ -90,21 +90,22 @@ class SummarySettings:
     locale: str = "zh"
 
     def __post_init__(self) -> None:
-        numbers = {
-            "tokens": self.tokens,
-            "summary_tokens": self.summary_tokens,
-            "characters_per_message": self.characters_per_message,
-        }
-        for name, value in numbers.items():
-            if value < 1:
+        for name in ("tokens", "summary_tokens", "characters_per_message"):
+            if (value := getattr(self, name)) < 1:
                 raise SettingsError(name=f"summary.{name}", value=value, allowed="it is a number, 1 or more")
 
 
 def summary_pieces(messages: Sequence[Message], *, settings: SummarySettings, counter: TokenCounter) -> tuple[str, ...]:
     """Return the conversation as texts, one per request. Raise SettingsError if a request is too small for text."""
     whole = _room(settings, counter)
-    most = settings.characters_per_message
-    texts = [_within(message, most, whole, counter) for message in messages]
+    texts = list[str]()
+    for message in messages:
+        text, most = "\n".join(_lines(message)), settings.characters_per_message
+        frame = _framed(message.role, _shorten(text, most))
+        while most and counter.count((frame + BETWEEN,))[0] > whole:
+            most //= 2
+            frame = _framed(message.role, _shorten(text, most))
+        texts.append(frame)
     pieces: list[list[str]] = [[]]
     room = whole
     for text, tokens in zip(texts, counter.count([text + BETWEEN for text in texts]), strict=True):
@@ -160,16 +161,6 @@ def _cut(so_far: str, tokens: int, locale: str, counter: TokenCounter) -> str:
     text = cut_to(neutralise(so_far, TAGS), tokens, CUT_MARK[language(locale)], counter)
     # Neutralise again: the cut may have produced a tag from the beginning of a longer word.
     return neutralise(text, TAGS)
-
-
-def _within(message: Message, most: int, room: int, counter: TokenCounter) -> str:
-    """Frame a message for a piece, halving its text until it fits."""
-    text = "\n".join(_lines(message))
-    framed = _framed(message.role, _shorten(text, most))
-    while most and counter.count((framed + BETWEEN,))[0] > room:
-        most //= 2
-        framed = _framed(message.role, _shorten(text, most))
-    return framed
 
 
 def _framed(role: str, text: str) -> str:

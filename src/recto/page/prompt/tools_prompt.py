@@ -9,9 +9,9 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
 from typing import Literal, TypeAlias, cast
 
 from recto.conversation.json import Json, dump, load, load_object
@@ -141,7 +141,15 @@ def build_tools_prompt(tools: Sequence[ToolOffer]) -> str:
     A tool cannot end the block or add a line to it: line breaks in names and descriptions become spaces, and the `<` of
     Recto's tags and markers becomes `&lt;`, in schemas too.
     """
-    return BLOCK.format(tools="\n".join(map(_offer, tools))) if tools else ""
+    lines = list[str]()
+    for tool in tools:
+        try:
+            schema = dump(load(tool.parameters)).decode()
+        except ValueError as error:
+            problem = f"no JSON: {error}. Give a schema."
+            raise WireError(where=f"tools.{tool.name}.parameters", problem=problem) from error
+        lines += [f"- {one_line(tool.name)}: {one_line(tool.description)}", f"- args_schema: {schema}"]
+    return BLOCK.format(tools="\n".join([neutralise(line, FRAME_TAGS) for line in lines])) if tools else ""
 
 
 def tools_section(tools: Sequence[ToolOffer], locale: str, form: CallForm = "fenced") -> str:
@@ -152,12 +160,17 @@ def tools_section(tools: Sequence[ToolOffer], locale: str, form: CallForm = "fen
     schema = load_object(tools[0].parameters) or {}
     properties, required = schema.get("properties"), schema.get("required")
     schemas = properties if isinstance(properties, dict) else {}
-    needed = [name for name in required if name in schemas] if isinstance(required, list) else []
-    example = call_text(
-        tools[0].name,
-        dump({str(name): _example_value(schemas[str(name)]) for name in needed or list(schemas)[:1]}).decode(),
-        form,
-    )
+    needed = [str(name) for name in required if name in schemas] if isinstance(required, list) else []
+    arguments = dict[str, Json]()
+    for name in needed or list(schemas)[:1]:
+        match schemas[name]:
+            case {"enum": [first, *_]} | {"examples": [first, *_]} | {"const": first} | {"default": first}:
+                arguments[name] = first
+            case {"type": str(kind)}:
+                arguments[name] = EXAMPLES.get(kind, "...")
+            case _:
+                arguments[name] = "..."
+    example = call_text(tools[0].name, dump(arguments).decode(), form)
     return f"{build_tools_prompt(tools)}\n\n{HOW_TO_CALL[language(locale)].format(example=example)}"
 
 
@@ -165,25 +178,6 @@ def call_text(name: str, arguments: str, form: CallForm) -> str:
     """Return a call as text; `arguments` is its JSON."""
     call = f'{{"name": {dump(name).decode()}, "arguments": {arguments}}}'
     return f"{OPEN}{call}{CLOSE}" if form == "tags" else f"```json\n{call}\n```"
-
-
-def _example_value(schema: Json) -> Json:
-    match schema:
-        case {"enum": [first, *_]} | {"examples": [first, *_]} | {"const": first} | {"default": first}:
-            return first
-        case {"type": str(kind)}:
-            return EXAMPLES.get(kind, "...")
-        case _:
-            return "..."
-
-
-def _offer(tool: ToolOffer) -> str:
-    try:
-        schema = dump(load(tool.parameters)).decode()
-    except ValueError as error:
-        raise WireError(where=f"tools.{tool.name}.parameters", problem=f"no JSON: {error}. Give a schema.") from error
-    lines = (f"- {one_line(tool.name)}: {one_line(tool.description)}", f"- args_schema: {schema}")
-    return "\n".join(neutralise(line, FRAME_TAGS) for line in lines)
 
 
 def tool_result_text(name: str, content: str) -> str:
@@ -202,14 +196,23 @@ def parse_tool_calls(text: str, tool_names: Container[str] | None = None) -> Par
     after it. Text after a call, and between two, was written without its result and is dropped. After an invented
     result, nothing is read.
     """
-    pieces = tuple(_until_invented(_pieces(text, _STARTS, tool_names)))
-    calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
-    problems = tuple(piece.text for piece in pieces if isinstance(piece, _Problem))
+    words, calls, problems = list[str](), list[PromptCall](), list[str]()
+    for piece in _pieces(text, _STARTS, tool_names):
+        match piece:
+            case PromptCall():
+                calls.append(piece)
+            case _Problem():
+                problems.append(piece.text)
+            case _Words() if not calls and not problems:
+                words.append(piece.text.strip())
+            case _Words() if _INVENTED.search(piece.text):
+                # Calls after an invented result were made without the real one.
+                break
+            case _:
+                pass
     if not calls and not problems:
         return ParsedReply(words=text)
-    before = takewhile(lambda piece: isinstance(piece, _Words), pieces)
-    words = (piece.text.strip() for piece in before if isinstance(piece, _Words))
-    return ParsedReply(words="\n\n".join(filter(None, words)), calls=calls, problems=problems)
+    return ParsedReply(words="\n\n".join(filter(None, words)), calls=tuple(calls), problems=tuple(problems))
 
 
 def tag_holds(text: str, at: int) -> Literal["call", "words"] | None:
@@ -243,18 +246,6 @@ def fence_holds(info: str, text: str, at: int) -> Literal["tags", "object", "wor
     return None if any(key.startswith(text[start : start + len(key)]) for key in _FIRST_KEYS) else "words"
 
 
-def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    """Yield pieces up to an invented result. Calls after it are dropped: they were made without the real result."""
-    has_call = False
-    for piece in pieces:
-        if not isinstance(piece, _Words):
-            has_call = True
-        elif has_call and (invented := _INVENTED.search(piece.text)):
-            yield replace(piece, text=piece.text[: invented.start()])
-            return
-        yield piece
-
-
 def _pieces(text: str, starts: re.Pattern[str], tool_names: Container[str] | None = None) -> Iterator[_Piece]:
     # Find the lines that may end a fence once, by length, so that a text of only fences takes linear time
     ends: dict[int, list[re.Match[str]]] = defaultdict(list)
@@ -275,8 +266,12 @@ def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
     """Return the contents of a block and its end. Tags inside a readable object belong to its strings."""
     if tag_holds(text, at) != "call":
         return [], at
-    start = _past(_SPACE, text, at)
-    tag = _TAGS.search(text, _object_end(text, start))
+    start = end = _past(_SPACE, text, at)
+    if text.startswith("{", start):
+        with suppress(ValueError, RecursionError):
+            # Errors count lines from the start, so a copy of the rest is cheaper.
+            end = start + _JSON.raw_decode(text[start:])[1]
+    tag = _TAGS.search(text, end)
     content = text[start : tag.start() if tag else len(text)].rstrip()
     if tag is None:
         return [_call(content)], len(text)
@@ -300,16 +295,6 @@ def _fenced(
             return [call] if is_call else [], after
         case _:
             return [], after
-
-
-def _object_end(text: str, start: int) -> int:
-    if not text.startswith("{", start):
-        return start
-    try:
-        # Errors count lines from the start, so a copy of the rest is cheaper.
-        return start + _JSON.raw_decode(text[start:])[1]
-    except (ValueError, RecursionError):
-        return start
 
 
 def _call(content: str, only: frozenset[str] | None = None) -> PromptCall | _Problem:
@@ -412,48 +397,25 @@ def _note(reason: str, parts: Sequence[ToolPart | None]) -> Note:
 
 
 def _with_calls_in_words(message: AssistantMessage, form: CallForm) -> AssistantMessage:
-    return replace(
-        message,
-        parts=tuple(
-            _merge_texts(
-                [
-                    Text(text=call_text(part.name, part.arguments, form)) if isinstance(part, ToolCall) else part
-                    for part in message.parts
-                ]
-            )
-        ),
-    )
-
-
-def _merge_texts(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
-    """Merge neighbouring texts: a single text is sent as a string, which simple servers need."""
-    for are_texts, neighbours in groupby(parts, lambda part: isinstance(part, Text)):
-        if are_texts:
-            texts = (part.text for part in neighbours if isinstance(part, Text))
-            yield Text(text="\n\n".join(texts))
+    parts = list[AssistantPart]()
+    for part in message.parts:
+        text = call_text(part.name, part.arguments, form) if isinstance(part, ToolCall) else ""
+        text = part.text if isinstance(part, Text) else text
+        if not isinstance(part, (Text, ToolCall)):
+            parts.append(part)
+        elif parts and isinstance(before := parts[-1], Text):
+            # Merge neighbouring texts: a single text is sent as a string, which simple servers need
+            parts[-1] = Text(text=f"{before.text}\n\n{text}")
         else:
-            yield from neighbours
+            parts.append(Text(text=text))
+    return replace(message, parts=tuple(parts))
 
 
 def _result_in_words(message: ToolMessage, name: str, explanation: str) -> UserMessage:
-    content = "\n".join(
-        (part.text if isinstance(part, Text) else file_mark(part))
-        for part in message.parts
-        if not isinstance(part, Opaque)
-    )
+    shown_parts = [part for part in message.parts if not isinstance(part, Opaque)]
+    content = "\n".join([part.text if isinstance(part, Text) else file_mark(part) for part in shown_parts])
     # Text has no flag for a failure.
-    text = "\n\n".join(
-        filter(
-            None,
-            (
-                explanation,
-                tool_result_text(
-                    name,
-                    content
-                    if message.error is None or content.startswith(FAILED)
-                    else f"{FAILED}{content or message.error}",
-                ),
-            ),
-        )
-    )
+    if message.error is not None and not content.startswith(FAILED):
+        content = f"{FAILED}{content or message.error}"
+    text = "\n\n".join(filter(None, (explanation, tool_result_text(name, content))))
     return UserMessage(id=message.id, seq=message.seq, time=message.time, parts=(Text(text=text),))

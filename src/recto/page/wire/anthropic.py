@@ -58,17 +58,13 @@ ASSISTANT_TURN = USER_TURN._replace(opens_turn=b'{"role":"assistant","content":[
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
     """Decode messages from a request body or from its `messages`. Signed state is attributed to `model`."""
     if isinstance(body, dict):
-        return (*_decode_system(body.get("system")), *decode(body.get("messages", []), model=model))
+        system = body.get("system")
+        blocks: Json = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        places = objects([] if blocks is None else blocks, "system")
+        instructions = [SystemMessage(text=text_field(block, "text", where)) for where, block in places]
+        return (*instructions, *decode(body.get("messages", []), model=model))
     turns = objects(body, "messages")
     return tuple(message for where, turn in turns for message in _decode_turn(turn, where, model))
-
-
-def _decode_system(system: Json) -> Iterator[SystemMessage]:
-    if isinstance(system, str):
-        system = [{"type": "text", "text": system}]
-    if system is not None:
-        for where, block in objects(system, "system"):
-            yield SystemMessage(text=text_field(block, "text", where))
 
 
 def _decode_turn(turn: Object, where: str, model: str | None) -> Iterator[Message]:
@@ -214,15 +210,6 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
     return dump({"name": name, "description": description, "input_schema": verbatim(parameters)})
 
 
-def _encode_open(message: Message) -> bytes:
-    """Encode a message without its last brace."""
-    return encode(message)[1][:-1]
-
-
-def _encode_open_tool(name: str, description: str, parameters: str) -> bytes:
-    return encode_tool(name, description, parameters)[:-1]
-
-
 ANTHROPIC = Wire(
     name=WIRE,
     own_fields=frozenset({"model", "tools", "system", "messages"}),
@@ -237,8 +224,9 @@ ANTHROPIC = Wire(
     },
     breakpoint=b',"cache_control":{"type":"ephemeral"}',
     decode=decode,
-    encode=_encode_open,
-    encode_tool=_encode_open_tool,
+    # The slots write the last brace.
+    encode=lambda message: encode(message)[1][:-1],
+    encode_tool=lambda name, description, parameters: encode_tool(name, description, parameters)[:-1],
     carries_file=carries_file,
     carries_state=carries_state,
     call_id=re.compile(r"[a-zA-Z0-9_-]*"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from urllib.parse import urlsplit
 
 from recto.conversation.json import (
@@ -86,23 +87,21 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
     """Decode messages from a request body or from its `contents`. Signed state is attributed to `model`."""
     if isinstance(body, dict):
         system = body.get("systemInstruction")
-        instructions = (
-            (
-                SystemMessage(text=text_field(part, "text", where))
-                for where, part in _parts(as_object(system, "systemInstruction"), "systemInstruction")
-            )
-            if system is not None
-            else ()
-        )
+        parts = _parts(as_object(system, "systemInstruction"), "systemInstruction") if system is not None else ()
+        instructions = [SystemMessage(text=text_field(part, "text", where)) for where, part in parts]
         return (*instructions, *decode(body.get("contents", []), model=model))
     messages: list[Message] = []
     waiting: list[ToolCall] = []
     for where, turn in objects(body, "contents"):
         match optional_text(turn, "role", where) or "user":
             case "model":
-                messages += _decode_reply(turn, where, model)
-                last = messages[-1] if messages else None
-                waiting = list(last.tool_calls if isinstance(last, AssistantMessage) else ())
+                parts = list(_parts(turn, where))
+                thoughts = [text_field(part, "text", place) for place, part in parts if part.get("thought") is True]
+                messages += [ReasoningMessage(text="".join(thoughts))] if thoughts else []
+                others = [decode_part(part, place, model) for place, part in parts if part.get("thought") is not True]
+                reply = AssistantMessage(parts=tuple(chain.from_iterable(others)))
+                messages.append(reply)
+                waiting = list(reply.tool_calls)
             case "user" | "function":
                 messages += _decode_user(turn, where, model, waiting)
             case role:
@@ -112,15 +111,6 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
 
 def _parts(content: Object, where: str) -> Iterator[tuple[str, Object]]:
     yield from objects(content.get("parts", []), f"{where}.parts")
-
-
-def _decode_reply(turn: Object, where: str, model: str | None) -> Iterator[Message]:
-    placed_parts = list(_parts(turn, where))
-    thoughts = [text_field(part, "text", place) for place, part in placed_parts if part.get("thought") is True]
-    if thoughts:
-        yield ReasoningMessage(text="".join(thoughts))
-    part_groups = [decode_part(part, place, model) for place, part in placed_parts if part.get("thought") is not True]
-    yield AssistantMessage(parts=tuple(part for parts in part_groups for part in parts))
 
 
 def decode_part(part: Object, where: str, model: str | None) -> Iterator[AssistantPart]:

@@ -124,24 +124,19 @@ def _decode_assistant(item: Object, where: str, model: str | None) -> Iterator[A
             yield Opaque(provider=WIRE, model=model, place="field", name=name, data=dump(state).decode())
     yield from _decode_parts(item.get("content"), where, model)
     calls = item.get("tool_calls")
-    if calls is not None:
-        for place, call in objects(calls, f"{where}.tool_calls"):
-            yield _decode_call(call, place, model)
-
-
-def _decode_call(call: Object, where: str, model: str | None) -> ToolCall:
-    kind = call.get("type", "function")
-    if kind != "function":
-        raise WireError(where=f"{where}.type", problem=f"{kind!r} is not supported; only function calls are")
-    function = as_object(call.get("function"), f"{where}.function")
-    extra = {key: value for key, value in call.items() if key not in ("id", "type", "function", "index")}
-    state = Opaque(provider=WIRE, model=model, place="field", name="call", data=dump(extra).decode()) if extra else None
-    return ToolCall(
-        id=text_field(call, "id", where),
-        name=text_field(function, "name", f"{where}.function"),
-        arguments=text_field(function, "arguments", f"{where}.function"),
-        state=state,
-    )
+    for place, call in objects(calls, f"{where}.tool_calls") if calls is not None else ():
+        kind = call.get("type", "function")
+        if kind != "function":
+            raise WireError(where=f"{place}.type", problem=f"{kind!r} is not supported; only function calls are")
+        function = as_object(call.get("function"), f"{place}.function")
+        extra = {key: value for key, value in call.items() if key not in ("id", "type", "function", "index")}
+        data = dump(extra).decode()
+        yield ToolCall(
+            id=text_field(call, "id", place),
+            name=text_field(function, "name", f"{place}.function"),
+            arguments=text_field(function, "arguments", f"{place}.function"),
+            state=Opaque(provider=WIRE, model=model, place="field", name="call", data=data) if extra else None,
+        )
 
 
 def encode(message: Message) -> bytes:
@@ -166,12 +161,10 @@ def _build_message(role: str, content: object, name: str | None) -> dict[str, ob
 
 
 def _encode_content(parts: Sequence[AssistantPart], role: str) -> object:
-    return encode_content(parts, partial(_encode_block, role=role)) if len(parts) != 1 else _encode_one(parts[0], role)
-
-
-def _encode_one(part: AssistantPart, role: str) -> object:
     # Fast path: most messages are one text.
-    return copy_text(part.text) if isinstance(part, Text) else [_encode_block(part, role)]
+    if len(parts) == 1 and isinstance(part := parts[0], Text):
+        return copy_text(part.text)
+    return encode_content(parts, partial(_encode_block, role=role))
 
 
 def _encode_block(part: AssistantPart, role: str) -> object:

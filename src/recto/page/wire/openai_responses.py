@@ -55,21 +55,21 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
     if isinstance(body, str):
         return (UserMessage(parts=tuple(_decode_content(body, "input", model))),)
     messages: list[Message] = []
-    for is_said, items in groupby(objects(body, "input"), lambda pair: _is_said(pair[1])):
-        if is_said:
-            messages.append(AssistantMessage(parts=tuple(_decode_said(items, model))))
+    for is_reply, items in groupby(objects(body, "input"), _is_from_model):
+        if is_reply:
+            messages.append(AssistantMessage(parts=tuple(_decode_reply(items, model))))
         else:
-            messages += [_decode_heard(item, where, model) for where, item in items]
+            messages += [_decode_input(item, where, model) for where, item in items]
     return tuple(messages)
 
 
-def _is_said(item: Object) -> bool:
+def _is_from_model(pair: tuple[str, Object]) -> bool:
     """Return True for an assistant's item: a call, reasoning, or other model output."""
-    kind = item.get("type", "message")
-    return item.get("role") == "assistant" if kind == "message" else kind != "function_call_output"
+    kind = pair[1].get("type", "message")
+    return pair[1].get("role") == "assistant" if kind == "message" else kind != "function_call_output"
 
 
-def _decode_said(items: Iterable[tuple[str, Object]], model: str | None) -> Iterator[AssistantPart]:
+def _decode_reply(items: Iterable[tuple[str, Object]], model: str | None) -> Iterator[AssistantPart]:
     reasoning: Opaque | None = None
     for where, item in items:
         kind = text_field({"type": "message", **item}, "type", where)
@@ -103,7 +103,7 @@ def _decode_said(items: Iterable[tuple[str, Object]], model: str | None) -> Iter
         yield reasoning
 
 
-def _decode_heard(item: Object, where: str, model: str | None) -> Message:
+def _decode_input(item: Object, where: str, model: str | None) -> Message:
     if item.get("type") == "function_call_output":
         parts = tuple(_decode_content(item.get("output"), where, model))
         return ToolMessage(tool_call_id=text_field(item, "call_id", where), parts=parts)
@@ -156,7 +156,7 @@ def encode(message: Message) -> bytes:
             output = _encode_content(message.parts)
             return dump({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
         case AssistantMessage(parts=(_, *_)):
-            return b",".join(map(dump, _encode_said(message.parts)))
+            return b",".join(map(dump, _encode_reply(message.parts)))
         case AssistantMessage():
             raise CannotCarry(wire=WIRE, what="a message with nothing in it")
         case _:
@@ -181,7 +181,7 @@ def _encode_block(part: UserPart) -> object:
             return carried(_file_block(part), part, WIRE)
 
 
-def _encode_said(parts: Sequence[AssistantPart]) -> Iterator[object]:
+def _encode_reply(parts: Sequence[AssistantPart]) -> Iterator[object]:
     phase: dict[str, object] = {}
     for part in parts:
         match part:
