@@ -167,19 +167,11 @@ DocumentPart: TypeAlias = TextPart | ElementsPart
 
 async def extract_part(document: Document, request: PartRequest, most: int) -> DocumentPart | str:
     """Return the requested part, or a text with the reason why there is none."""
-    match request.format:
-        case "elements":
-            room = request.widest(most)
-            if request.pages is not None:
-                return await _elements_of_pages(document, request, request.pages, room)
-            selection = await _gathered(document, request, room)
-            if not selection.elements:
-                return _past_end(request, selection.length) if selection.length else NO_TEXT
-            return _elements_part(selection, request, room, _place(selection.extent, 1, selection.extent.pages))
-        case "text" if request.pages is not None:
-            return await _text_of_pages(document, request, request.pages, most)
-        case "text":
-            return await _text(document, request, most)
+    if request.format == "elements":
+        return await _elements(document, request, most)
+    if request.pages is not None:
+        return await _text_of_pages(document, request, request.pages, most)
+    return await _text(document, request, most)
 
 
 async def _text(document: Document, request: PartRequest, most: int) -> DocumentPart | str:
@@ -213,19 +205,17 @@ async def _text_of_pages(document: Document, request: PartRequest, pages: PageRa
     return TextPart(text=text, start=request.offset, total=total, place=place)
 
 
-async def _elements_of_pages(
-    document: Document, request: PartRequest, pages: PageRange, room: int
-) -> DocumentPart | str:
+async def _elements(document: Document, request: PartRequest, most: int) -> DocumentPart | str:
+    pages, room = request.pages, request.widest(most)
     selection = await _gathered(document, request, room)
-    if (missing := _missing(selection.extent, pages)) is not None:
+    extent = selection.extent
+    if pages is not None and (missing := _missing(extent, pages)) is not None:
         return missing
-    place = _place_of(selection.extent, pages)
+    place = _place(extent, 1, extent.pages) if pages is None else _place_of(extent, pages)
+    if not selection.elements and selection.length:
+        return _past_end(request, selection.length)
     if not selection.elements:
-        return _past_end(request, selection.length) if selection.length else NO_TEXT_HERE.format(place=place)
-    return _elements_part(selection, request, room, place)
-
-
-def _elements_part(selection: Selection, request: PartRequest, room: int, place: PagesOfPart | None) -> ElementsPart:
+        return NO_TEXT if pages is None else NO_TEXT_HERE.format(place=place)
     elements = tuple(map(neutralise_element, selection.elements[: _count_needed(selection.elements, room)]))
     texts = tuple(map(element_json, elements))
     return ElementsPart(elements=elements, texts=texts, start=request.offset, total=selection.length, place=place)
@@ -236,24 +226,17 @@ async def _gathered(document: Document, request: PartRequest, room: int) -> Sele
     elements: list[Element] = []
     step = LEAST_AT_ONCE
     while True:
-        count = min(step, request.limit + 1 - len(elements))
-        more = await _fetch(document, request.pages, request.offset + len(elements), count)
+        start, count = request.offset + len(elements), min(step, request.limit + 1 - len(elements))
+        if request.pages is not None:
+            more = await document.page_elements(request.pages.first, request.pages.last, start, count)
+        else:
+            some, extent = await document.elements(start, count), document.extent
+            more = Selection(elements=some, extent=extent, length=extent.elements if extent.is_whole else None)
         elements += more.elements
-        if (
-            len(more.elements) < count
-            or len(elements) > request.limit
-            or len(elements) >= _count_needed(elements, room)
-        ):
+        is_enough = len(elements) > request.limit or len(elements) >= _count_needed(elements, room)
+        if len(more.elements) < count or is_enough:
             return replace(more, elements=elements)
         step = min(2 * step, MOST_AT_ONCE)
-
-
-async def _fetch(document: Document, pages: PageRange | None, start: int, count: int) -> Selection:
-    if pages is not None:
-        return await document.page_elements(pages.first, pages.last, start, count)
-    elements = await document.elements(start, count)
-    extent = document.extent
-    return Selection(elements=elements, extent=extent, length=extent.elements if extent.is_whole else None)
 
 
 def _count_needed(elements: Sequence[Element], room: int) -> int:
@@ -302,21 +285,16 @@ def format_content(id: str, part: DocumentPart, request: PartRequest, limit: int
     is_all = part.start == 0 and part_text.count == part.count
     if is_all and request.pages is None:
         return part_text.text
-    line = _position_line(part, part_text, request, is_all)
+    numbers = f"{UNITS[request.format]} {part.start + 1}-{part.start + part_text.count}"
+    numbers += f" of {part.total}" if part.total is not None else ""
+    place, rest = "" if part_text.place is None else str(part_text.place), STILL_READ if part.total is None else ""
+    if request.pages is None:
+        line = ", ".join(filter(None, (numbers, place))) + rest
+    else:
+        line = place if is_all else f"{place}: {numbers}{rest}"
     if part_text.count < part.count:
         line += f"; for more: {request.next(id, part.start + part_text.count)}"
     return f"[{line}]\n{part_text.text}"
-
-
-def _position_line(part: DocumentPart, part_text: RenderedPart, request: PartRequest, is_all: bool) -> str:
-    numbers = f"{UNITS[request.format]} {part.start + 1}-{part.start + part_text.count}"
-    if part.total is not None:
-        numbers += f" of {part.total}"
-    place = "" if part_text.place is None else str(part_text.place)
-    rest = STILL_READ if part.total is None else ""
-    if request.pages is None:
-        return ", ".join(filter(None, (numbers, place))) + rest
-    return place if is_all else f"{place}: {numbers}{rest}"
 
 
 def neutralise_element(element: Element) -> Element:
@@ -332,16 +310,12 @@ def element_json(element: Element) -> str:
 
 def _shorten_element(element: Element, room: int) -> str:
     """Shorten an element to `room` characters: half for its rows, the rest for its text."""
-    rows = _rows_within(element.rows, room // 2)
+    rows = sum(end <= room // 2 for end in accumulate([len(dump(row)) for row in element.rows]))
     fits, fails = 0, len(element.text) + 1
     while fails - fits > 1:
         middle = (fits + fails) // 2
         fits, fails = (middle, fails) if len(_cut_element(element, middle, rows)) <= room else (fits, middle)
     return _cut_element(element, boundary(element.text, fits), rows)
-
-
-def _rows_within(rows: Sequence[tuple[str, ...]], room: int) -> int:
-    return sum(end <= room for end in accumulate([len(dump(row)) for row in rows]))
 
 
 def _cut_element(element: Element, characters: int, rows: int) -> str:

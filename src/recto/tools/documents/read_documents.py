@@ -50,7 +50,11 @@ async def read_documents(
 async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds: float = REPORT_SECONDS) -> str:
     """Return the thread's documents as one text, newest first. Unknown urls get a block of their own."""
     files = require_files(context)
-    files_to_read = choose_documents(_select_turns(files.turns, urls), files.max_files)
+    turns = files.turns
+    if urls and turns:
+        # Only the named files of the current turn. Earlier turns stay (D4).
+        turns = (*turns[:-1], [one for one in turns[-1] if not _names(one).isdisjoint(urls)])
+    files_to_read = choose_documents(turns, files.max_files)
 
     async def take(document: Document) -> tuple[str, str]:
         most = context.characters
@@ -61,30 +65,21 @@ async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds:
         return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
 
     read = await read_each(files_to_read, take, files, context.report, report_seconds)
-    blocks = [_block(one, result) for one, result in zip(files_to_read, read, strict=True)]
+    blocks = list[tuple[ParsedDocument, str]]()
+    for file, result in zip(files_to_read, read, strict=True):
+        if isinstance(result, Unread):
+            blocks.append((_failed_document(file.name, result.reason), ""))
+        else:
+            blocks.append((ParsedDocument(name=file.name[:NAME_SHOWN], content=result[0]), result[1]))
     known_names = {name for one in files.maps.files.values() for name in _names(one)}
     unknown = [url for url in dict.fromkeys(urls) if url not in known_names]
     blocks += [(_failed_document(url, UNKNOWN_URL), "") for url in unknown]
     return _join_blocks(blocks, context.characters, CUT_DOCUMENT[language(context.locale)])
 
 
-def _select_turns(turns: Sequence[Sequence[InputFile]], urls: Sequence[str]) -> Sequence[Sequence[InputFile]]:
-    """Return the turns with only the named files of the current one. Earlier turns stay (D4)."""
-    if not urls or not turns:
-        return turns
-    return (*turns[:-1], [one for one in turns[-1] if not _names(one).isdisjoint(urls)])
-
-
 def _names(file: InputFile) -> set[str]:
     """Return the names that a model may use for a file: id, url, and the url as the reminder spells it."""
     return {file.id, file.url, escape(file.url)} - {""}
-
-
-def _block(file: InputFile, result: tuple[str, str] | Unread) -> tuple[ParsedDocument, str]:
-    if isinstance(result, Unread):
-        return _failed_document(file.name, result.reason), ""
-    text, total = result
-    return ParsedDocument(name=file.name[:NAME_SHOWN], content=text), total
 
 
 def _failed_document(name: str, reason: str) -> ParsedDocument:

@@ -120,7 +120,11 @@ async def file_read(
 ) -> str:
     """Read the text of documents by their numbers."""
     documents = number_documents(require_files(context).turns)
-    requests = [_find_by_number(index, documents) for index in file_indexes]
+    count = f"they are counted from 1 to {len(documents)}" if documents else "there are none"
+    requests = list[DocumentRequest]()
+    for index in file_indexes:
+        file = documents[index - 1] if 1 <= index <= len(documents) else f"there is no document {index}; {count}."
+        requests.append(DocumentRequest(id=str(index) if isinstance(file, str) else file.id, file=file))
     return await show_documents(requests, PartRequest(), context)
 
 
@@ -132,14 +136,6 @@ def number_documents(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile
             if one.kind == "document":
                 first.setdefault(one.name, one)
     return tuple(first.values())
-
-
-def _find_by_number(index: int, documents: Sequence[InputFile]) -> DocumentRequest:
-    if 1 <= index <= len(documents):
-        one = documents[index - 1]
-        return DocumentRequest(id=one.id, file=one)
-    count = f"they are counted from 1 to {len(documents)}" if documents else "there are none"
-    return DocumentRequest(id=str(index), file=f"there is no document {index}; {count}.")
 
 
 async def show_documents(
@@ -156,17 +152,15 @@ async def show_documents(
     files = {one.id: one.file for one in requests if isinstance(one.file, InputFile)}
     read = await read_each(tuple(files.values()), take, require_files(context), context.report, report_seconds)
     results = dict(zip(files, read, strict=True))
-    rows = [_row(one, results) for one in requests]
+    rows = list[_Row]()
+    for one in requests:
+        if isinstance(one.file, str):
+            rows.append(_Row(id=one.id[:NAME_SHOWN], name="", read=failure(one.file)))
+            continue
+        result, name = results[one.id], neutralise(one.file.name[:NAME_SHOWN], FRAME_TAGS)
+        rows.append(_Row(id=one.id, name=name, read=failure(result.reason) if isinstance(result, Unread) else result))
     limit = _find_limit(rows, part_request, context.characters)
     return _answer([await _with_last_page(row, part_request, limit) for row in rows], part_request, limit)
-
-
-def _row(request: DocumentRequest, results: dict[str, _DocumentResult | Unread]) -> _Row:
-    if isinstance(request.file, str):
-        return _Row(id=request.id[:NAME_SHOWN], name="", read=failure(request.file))
-    read = results[request.id]
-    name = neutralise(request.file.name[:NAME_SHOWN], FRAME_TAGS)
-    return _Row(id=request.id, name=name, read=failure(read.reason) if isinstance(read, Unread) else read)
 
 
 def _find_limit(rows: Sequence[_Row], part_request: PartRequest, most: int) -> int:
@@ -183,16 +177,13 @@ def _find_limit(rows: Sequence[_Row], part_request: PartRequest, most: int) -> i
 
 
 def _answer(rows: Sequence[_Row], part_request: PartRequest, limit: int) -> str:
-    answer: Json = [{"id": row.id, "name": row.name, "content": _content(row, part_request, limit)} for row in rows]
+    answer = list[Json]()
+    for row in rows:
+        content = row.read if isinstance(row.read, str) else row.read.part
+        if not isinstance(content, str):
+            content = format_content(row.id, content, part_request, limit)
+        answer.append({"id": row.id, "name": row.name, "content": content})
     return dump(answer).decode()
-
-
-def _content(row: _Row, part_request: PartRequest, limit: int) -> str:
-    match row.read:
-        case str() as said:
-            return said
-        case _DocumentResult(part=part):
-            return part if isinstance(part, str) else format_content(row.id, part, part_request, limit)
 
 
 async def _with_last_page(row: _Row, part_request: PartRequest, limit: int) -> _Row:

@@ -79,7 +79,7 @@ async def _read(
 ) -> T | Unread:
     documents: list[Document] = []
     try:
-        async with _report_progress(lambda: _progress(file, documents), report, report_seconds):
+        async with _report_progress(file, documents, report, report_seconds):
             documents.append(await at_hand.document(file))
             return await take(documents[0])
     except FileRefused as error:
@@ -94,10 +94,16 @@ async def _read(
 
 @asynccontextmanager
 async def _report_progress(
-    progress: Callable[[], Progress], report: ReportProgress, report_seconds: float
+    file: InputFile, documents: Sequence[Document], report: ReportProgress, report_seconds: float
 ) -> AsyncGenerator[None]:
     """Report progress repeatedly, and once at the end. A fast read reports nothing."""
     is_reported = False
+
+    def progress() -> Progress:
+        extent = documents[0].extent if documents else Extent()
+        if extent.unit is None:
+            return Progress(label=file.name, done=extent.characters, total=None, unit="characters", id=file.id)
+        return Progress(label=file.name, done=extent.pages, total=extent.page_count, unit=f"{extent.unit}s", id=file.id)
 
     async def report_again() -> None:
         nonlocal is_reported
@@ -113,10 +119,3 @@ async def _report_progress(
         reporting.cancel()
         if is_reported:
             report(progress())
-
-
-def _progress(file: InputFile, documents: Sequence[Document]) -> Progress:
-    extent = documents[0].extent if documents else Extent()
-    if extent.unit is None:
-        return Progress(label=file.name, done=extent.characters, total=None, unit="characters", id=file.id)
-    return Progress(label=file.name, done=extent.pages, total=extent.page_count, unit=f"{extent.unit}s", id=file.id)

@@ -25,7 +25,7 @@ TAIL_CHARACTERS = 2_000
 
 @dataclass(kw_only=True)
 class ChildServer:
-    """One start of a server. It calls `ended` when the output ends; `problem` has the reason afterwards.
+    """One start of a server. It calls `on_end` when the output ends; `problem` has the reason afterwards.
 
     `hide` removes secrets from its output.
     """
@@ -47,7 +47,17 @@ class ChildServer:
         import anyio
         from mcp.shared.message import SessionMessage
 
-        process = await self._start()
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=dict(self.environment),
+            cwd=self.folder,
+            limit=self.line_bytes,
+            start_new_session=True,
+        )
         come, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, messages = anyio.create_memory_object_stream[SessionMessage](0)
         working = [
@@ -66,22 +76,11 @@ class ChildServer:
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
-            self.problem = self.problem or (self._exit_problem(process) if ended_itself else "")
+            if ended_itself and not self.problem:
+                text = " ".join(self.hide(self._tail).split())
+                self.problem = f"it ended with code {process.returncode}{f'; it last said: {text}' if text else ''}"
             for stream in (come, incoming, outgoing, messages):
                 stream.close()
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            *self.command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=dict(self.environment),
-            cwd=self.folder,
-            limit=self.line_bytes,
-            start_new_session=True,
-        )
 
     async def _read(
         self, process: asyncio.subprocess.Process, come: MemoryObjectSendStream[SessionMessage | Exception]
@@ -90,9 +89,15 @@ class ChildServer:
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
-        stdout = process.stdout
         async with come:
-            while stdout and (line := await self._line(stdout)):
+            while process.stdout:
+                try:
+                    line = await process.stdout.readline()
+                except ValueError:
+                    self.problem = f"it sent a message of more than {self.line_bytes:,} bytes"
+                    break
+                if not line:
+                    break
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
@@ -101,17 +106,6 @@ class ChildServer:
                 await come.send(SessionMessage(message))
         self._is_over = True
         self.on_end()
-
-    async def _line(self, stdout: asyncio.StreamReader) -> bytes:
-        try:
-            return await stdout.readline()
-        except ValueError:
-            self.problem = f"it sent a message of more than {self.line_bytes:,} bytes"
-            return b""
-
-    def _exit_problem(self, process: asyncio.subprocess.Process) -> str:
-        text = " ".join(self.hide(self._tail).split())
-        return f"it ended with code {process.returncode}{f'; it last said: {text}' if text else ''}"
 
     async def _write(
         self,

@@ -121,13 +121,16 @@ class HttpService:
             schemes=file.schemes,
         )
         operations = [one for one in file.operations if settings.operations is None or one.name in settings.operations]
-        warnings = [*file.warnings, *self._unknown(file)]
+        own_names, schemes = [one.name for one in file.operations], tuple(file.schemes)
+        unknown = [name for name in settings.operations or () if name not in own_names]
+        warnings = [*file.warnings, *[f"there is no operation {name!r}{nearest(name, own_names)}" for name in unknown]]
+        unknown = [name for name in settings.security if name not in schemes]
+        warnings += [f"there is no security scheme {name!r}{nearest(name, schemes)}" for name in unknown]
         names = tool_names(settings.name, [one.name for one in operations], self._used_names)
         most, tools = self._services.settings.tools, dict[str, Tool]()
         if len(operations) > most:
-            warnings.append(
-                f"it has {len(operations)} operations, of which the first {most} are taken; name some of them"
-            )
+            count = len(operations)
+            warnings.append(f"it has {count} operations, of which the first {most} are taken; name some of them")
         for one in operations[:most]:
             try:
                 tools.setdefault(names[one.name], await self._tool(names[one.name], one, own))
@@ -141,15 +144,6 @@ class HttpService:
                 return read_openapi(stream.read(MOST_BYTES + 1))
         except OSError as error:
             raise NotOpenApi(NOT_READ.format(reason=error.strerror)) from error
-
-    def _unknown(self, file: OpenApiFile) -> list[str]:
-        names = [one.name for one in file.operations]
-        unknown = [name for name in self.settings.operations or () if name not in names]
-        schemes = [name for name in self.settings.security if name not in file.schemes]
-        return [
-            *[f"there is no operation {name!r}{nearest(name, names)}" for name in unknown],
-            *[f"there is no security scheme {name!r}{nearest(name, tuple(file.schemes))}" for name in schemes],
-        ]
 
     async def _tool(self, name: str, operation: Operation, own: OwnParts) -> Tool:
         plain = ToolOffer(name=name, description=operation.description, parameters="")
@@ -195,16 +189,13 @@ class HttpService:
         if error is None and mime_type in PICTURES and len(body) <= self._services.settings.file_bytes:
             picture = File(kind="image", source=Data(base64=b64encode(body).decode()), mime_type=mime_type)
             return ToolResult(parts=(picture,))
-        text = _decode(bytes(body), content_type) or NO_ANSWER.format(status=answer.status)
+        try:
+            text = body.decode(content_type.get_content_charset("utf-8")).strip()
+        except (UnicodeDecodeError, LookupError):
+            text = NOT_SHOWN.format(type=mime_type, size=len(body))
+        text = text or NO_ANSWER.format(status=answer.status)
         answer_text = text if error is None else f"{tool} failed with status {answer.status}: {text}"
         return ToolResult(parts=(Text(text=self._secrets.hide(answer_text)),), error=error)
-
-
-def _decode(body: bytes, content_type: Message) -> str:
-    try:
-        return body.decode(content_type.get_content_charset("utf-8")).strip()
-    except (UnicodeDecodeError, LookupError):
-        return NOT_SHOWN.format(type=content_type.get_content_type(), size=len(body))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,8 +223,11 @@ def make_request(operation: Operation, arguments: Mapping[str, Json], own: OwnPa
             is_many = one.explode and isinstance(value, list)
             for each in (value if isinstance(value, list) else ()) if is_many else (value,):
                 parts.add(one.place, one.name, _format_value(each))
-    for scheme, value in _wanted_credentials(operation, own):
-        parts.add(scheme.place, scheme.name, f"{scheme.prefix}{value}")
+    # The first alternative for which all credentials are configured.
+    usable = [names for names in operation.security if set(names) <= own.credentials.keys() & own.schemes.keys()]
+    for name in usable[0] if usable else ():
+        scheme = own.schemes[name]
+        parts.add(scheme.place, scheme.name, f"{scheme.prefix}{own.credentials[name]}")
     data = _body(operation, arguments)
     own_headers = {"Accept": ACCEPT, **parts.headers}
     own_headers |= {"Cookie": "; ".join(parts.cookies)} if parts.cookies else {}
@@ -265,14 +259,6 @@ class _SentParts:
                 self.cookies.append(f"{name}={quote(value, safe='')}")
             case _:
                 self.headers[name] = " ".join(value.split())
-
-
-def _wanted_credentials(operation: Operation, own: OwnParts) -> list[tuple[SecurityScheme, str]]:
-    """Return the credentials of the first alternative for which all are configured."""
-    for names in operation.security:
-        if all(name in own.credentials and name in own.schemes for name in names):
-            return [(own.schemes[name], own.credentials[name]) for name in names]
-    return []
 
 
 def _format_value(value: Json) -> str:

@@ -17,7 +17,6 @@ from recto.agents.external_tools import McpSettings, SettingsPlace
 from recto.errors import SettingsError, ToolError
 from recto.tools.call import TIMEOUT
 from recto.tools.external.child_server import ChildServer
-from recto.tools.external.mcp_tools import list_tools
 from recto.tools.external.sandbox import CannotStart, environment
 from recto.tools.external.services import ExternalServices, SecretValues, SourceState
 
@@ -132,9 +131,15 @@ class McpServer:
         return self.secrets.hide(end.why() or CONNECTION_LOST)
 
     async def _session(self, end: _SessionEnd) -> None:
+        from mcp.client import Client
+        from mcp_types import Implementation
+
+        info = Implementation(name="recto", version=version("recto"))
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._services.settings.start_seconds):
-                client = await stack.enter_async_context(self._new_client(end))
+                transport = await self._child_transport(end) if self.settings.command else self._web_transport(end)
+                new_client = Client(transport, client_info=info, message_handler=self._notice, cache=None)
+                client = await stack.enter_async_context(new_client)
                 await self._list(client)
             self._client = client
             self._up.set()
@@ -144,16 +149,6 @@ class McpServer:
             finally:
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
-
-    @asynccontextmanager
-    async def _new_client(self, end: _SessionEnd) -> AsyncGenerator[Client]:
-        from mcp.client import Client
-        from mcp_types import Implementation
-
-        transport = await self._child_transport(end) if self.settings.command else self._web_transport(end)
-        info = Implementation(name="recto", version=version("recto"))
-        async with Client(transport, client_info=info, message_handler=self._notice, cache=None) as client:
-            yield client
 
     async def _child_transport(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
         settings, services = self.settings, self._services
@@ -183,6 +178,8 @@ class McpServer:
         return _with_client(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
 
     async def _list(self, client: Client) -> None:
+        from recto.tools.external.mcp_tools import list_tools  # here: its package may be missing
+
         tool_list = await list_tools(client, self, self._used_names, self._services)
         for warning in [one for one in tool_list.warnings if one not in self.state.warnings]:
             LOGGER.warning("MCP server %s: %s", self.name, warning)

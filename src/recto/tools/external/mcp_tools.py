@@ -1,28 +1,38 @@
-"""Tools and resources of an MCP server as tools of an agent."""
+"""Tools and resources of an MCP server as tools of an agent, and its results as parts of tool results."""
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
+
+from mcp.client import Client
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ReadResourceResult,
+    Resource,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+from mcp_types import Tool as McpTool
 
 from recto.agents.external_tools import BETWEEN, McpSettings
 from recto.config.checked import nearest
-from recto.conversation.json import Json, load_object
-from recto.conversation.messages import ToolOffer
+from recto.conversation.json import Json, dump, load, load_object
+from recto.conversation.messages import Data, File, FileKind, Text, ToolOffer, ToolPart
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.tools.call import text_result
 from recto.tools.external.services import ExternalServices, SecretValues
 from recto.tools.external.tool_offers import CannotOffer, normalise_offer, tool_names
 from recto.tools.mark import Mark
 from recto.tools.ports import Progress, ReportProgress, Tool, ToolContext, ToolResult
-
-if TYPE_CHECKING:
-    from mcp.client import Client
-    from mcp_types import Resource
-    from mcp_types import Tool as McpTool
-
-    from recto.tools.external.mcp_results import ResultLimits
 
 # Stop following a server that returns more and more pages.
 MOST_PAGES = 100
@@ -38,6 +48,14 @@ URI_INPUT: Json = {
 }
 NO_RESOURCES = "It has no resources at present."
 PERCENT = 100
+ERROR = "error"
+NOTHING = "Done; the tool answered nothing."
+FAILED = "The tool failed and did not say why."
+LEFT_OUT = "(An {kind} of {size:,} bytes was left out: more than {most:,} of one result are not taken.)"
+UNREADABLE = "(An {kind} came whose bytes cannot be read.)"
+NOT_SHOWN = "(A file of type {type}, {size:,} bytes, which cannot be shown here.)"
+# The field that servers use to wrap a value that is no object.
+WRAPPED = "result"
 Arguments: TypeAlias = dict[str, object]
 Answer = TypeVar("Answer")
 
@@ -84,23 +102,21 @@ async def list_tools(
         drafts += _resource_drafts(server, services)
     # Of a duplicate name, keep the first tool.
     drafts = list({one.own: one for one in reversed(drafts)}.values())[::-1]
-    warnings = list(_warnings(settings, [tool.name for tool in every], len(drafts), services.settings.tools))
+    own_names, most = [tool.name for tool in every], services.settings.tools
+    unknown = [name for name in settings.tools or () if name not in own_names]
+    warnings = [f"it has no tool {name!r}{nearest(name, own_names)}" for name in unknown]
+    if len(drafts) > most:
+        warnings.append(
+            f"it has {len(drafts)} tools, of which the first {most} are taken; name those that are wanted in tools"
+        )
     names = tool_names(settings.name, [one.own for one in drafts], used_names)
     tools = list[Tool]()
-    for one in drafts[: services.settings.tools]:
+    for one in drafts[:most]:
         try:
             tools.append(await _tool(names[one.own], one, server, services))
         except CannotOffer as error:
             warnings.append(f"its tool {one.own!r} is left out: {error}")
     return ToolList(tools=tuple(tools), warnings=tuple(warnings))
-
-
-def _warnings(settings: McpSettings, names: Sequence[str], count: int, most: int) -> Iterator[str]:
-    for name in settings.tools or ():
-        if name not in names:
-            yield f"it has no tool {name!r}{nearest(name, names)}"
-    if count > most:
-        yield f"it has {count} tools, of which the first {most} are taken; name those that are wanted in tools"
 
 
 async def _list_tools(client: Client) -> list[McpTool]:
@@ -129,13 +145,16 @@ async def _list_resources(client: Client) -> list[Resource]:
 
 def _tool_draft(tool: McpTool, server: McpCaller, services: ExternalServices) -> _ToolDraft:
     async def ask(client: Client, arguments: Arguments, report: ReportProgress) -> ToolResult:
-        from recto.tools.external.mcp_results import tool_result
+        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
+            label, unit = server.secrets.hide(message or tool.name), ""
+            # A fraction becomes percent.
+            if total is not None and 0 < total <= 1:
+                progress, total, unit = progress / total * PERCENT, PERCENT, "%"
+            whole = None if total is None else round(total)
+            report(Progress(label=label, done=round(progress), total=whole, unit=unit))
 
-        async def progressed(progress: float, total: float | None, message: str | None) -> None:
-            report(_progress(server.secrets.hide(message or tool.name), progress, total))
-
-        answer = await client.call_tool(tool.name, arguments, progress_callback=progressed)
-        return tool_result(answer, _limits(server, services))
+        answer = await client.call_tool(tool.name, arguments, progress_callback=report_progress)
+        return tool_result(answer, server, services)
 
     hints = tool.annotations
     return _ToolDraft(
@@ -149,15 +168,11 @@ def _tool_draft(tool: McpTool, server: McpCaller, services: ExternalServices) ->
 
 def _resource_drafts(server: McpCaller, services: ExternalServices) -> list[_ToolDraft]:
     async def list_them(client: Client, _arguments: Arguments, _report: ReportProgress) -> ToolResult:
-        from recto.tools.external.mcp_results import resource_line
-
         lines = [resource_line(one) for one in await _list_resources(client)]
         return text_result(server.secrets.hide("\n".join(lines)) or NO_RESOURCES)
 
     async def read_one(client: Client, arguments: Arguments, _report: ReportProgress) -> ToolResult:
-        from recto.tools.external.mcp_results import resource_result
-
-        return resource_result(await client.read_resource(str(arguments["uri"])), _limits(server, services))
+        return resource_result(await client.read_resource(str(arguments["uri"])), server, services)
 
     name = server.settings.name
     about = ABOUT_READ.format(server=name, list=f"{name}{BETWEEN}{LIST}")
@@ -167,19 +182,6 @@ def _resource_drafts(server: McpCaller, services: ExternalServices) -> list[_Too
         ),
         _ToolDraft(own=READ, description=about, schema=URI_INPUT, ask=read_one, may_repeat=True),
     ]
-
-
-def _limits(server: McpCaller, services: ExternalServices) -> ResultLimits:
-    from recto.tools.external.mcp_results import ResultLimits
-
-    return ResultLimits(file_bytes=services.settings.file_bytes, hide=server.secrets.hide)
-
-
-def _progress(label: str, done: float, total: float | None) -> Progress:
-    """Return progress in whole numbers; a fraction becomes percent."""
-    if total is not None and 0 < total <= 1:
-        return Progress(label=label, done=round(done / total * PERCENT), total=PERCENT, unit="%")
-    return Progress(label=label, done=round(done), total=None if total is None else round(total), unit="")
 
 
 async def _tool(name: str, draft: _ToolDraft, server: McpCaller, services: ExternalServices) -> Tool:
@@ -197,3 +199,94 @@ async def _tool(name: str, draft: _ToolDraft, server: McpCaller, services: Exter
 
     mark = Mark(external=True, safe_to_repeat=draft.may_repeat)
     return Tool(offer=offer, act=act, mark=mark, origin=f"mcp.{server.settings.name} in {server.settings.place.file}")
+
+
+def tool_result(answer: CallToolResult, server: McpCaller, services: ExternalServices) -> ToolResult:
+    """Convert the result of a call. A failed call's text reaches the model."""
+    parts = list(_parts(answer.content, server, services))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    structured = server.secrets.hide(dump(answer.structured_content).decode())
+    if answer.structured_content is not None and not _is_repeated(_value(structured), texts):
+        parts.append(Text(text=structured))
+    if not parts:
+        parts = [Text(text=FAILED if answer.is_error else NOTHING)]
+    return ToolResult(parts=tuple(parts), error=ERROR if answer.is_error else None)
+
+
+def resource_result(answer: ReadResourceResult, server: McpCaller, services: ExternalServices) -> ToolResult:
+    """Convert the contents of a resource."""
+    blocks = [EmbeddedResource(resource=one) for one in answer.contents]
+    return ToolResult(parts=tuple(_parts(blocks, server, services)) or (Text(text="It is empty."),))
+
+
+def resource_line(resource: Resource) -> str:
+    """Return the line of a resource list: uri, name, type and description."""
+    about = "; ".join(filter(None, (resource.title or resource.name, resource.mime_type, resource.description)))
+    return f"- {resource.uri}: {' '.join(about.split())}"
+
+
+def _is_repeated(structured: Json, texts: Sequence[str]) -> bool:
+    """Return True if the texts repeat the value: servers send both, for clients that read only one."""
+    values = [_value(text) for text in texts]
+    inner = structured.get(WRAPPED) if isinstance(structured, dict) and list(structured) == [WRAPPED] else structured
+    return bool(values) and (values in ([structured], [inner], inner) or texts in ([inner], inner))
+
+
+def _value(text: str) -> Json:
+    try:
+        return load(text)
+    except ValueError:
+        return text
+
+
+def _parts(blocks: Sequence[ContentBlock], server: McpCaller, services: ExternalServices) -> Iterator[ToolPart]:
+    remaining_bytes = services.settings.file_bytes
+    for block in blocks:
+        part = _part(block, remaining_bytes, server.secrets.hide)
+        remaining_bytes -= (
+            _bytes_in(part.source.base64) if isinstance(part, File) and isinstance(part.source, Data) else 0
+        )
+        yield part
+
+
+def _part(block: ContentBlock, remaining_bytes: int, hide: Callable[[str], str]) -> ToolPart:
+    match block:
+        case TextContent(text=text):
+            return Text(text=hide(text))
+        case ImageContent(data=data, mime_type=mime):
+            return _file("image", data, mime, remaining_bytes)
+        case AudioContent(data=data, mime_type=mime):
+            return _file("audio", data, mime, remaining_bytes)
+        case ResourceLink():
+            return Text(text=hide(resource_line(block)))
+        case EmbeddedResource():
+            return _resource(block.resource, remaining_bytes, hide)
+
+
+def _resource(
+    resource: TextResourceContents | BlobResourceContents, remaining_bytes: int, hide: Callable[[str], str]
+) -> ToolPart:
+    if isinstance(resource, TextResourceContents):
+        return Text(text=hide(f"{resource.uri}\n{resource.text}"))
+    mime = resource.mime_type or "application/octet-stream"
+    match mime.partition("/")[0]:
+        case "image" | "audio" as kind:
+            return _file(kind, resource.blob, mime, remaining_bytes)
+        case _:
+            size = _bytes_in(resource.blob)
+            return Text(text=hide(f"{resource.uri}\n") + NOT_SHOWN.format(type=mime, size=size))
+
+
+def _file(kind: FileKind, data: str, mime: str | None, remaining_bytes: int) -> ToolPart:
+    size = _bytes_in(data)
+    if size > remaining_bytes:
+        return Text(text=LEFT_OUT.format(kind=kind, size=size, most=remaining_bytes))
+    try:
+        b64decode(data, validate=True)
+    except ValueError:
+        return Text(text=UNREADABLE.format(kind=kind))
+    return File(kind=kind, source=Data(base64=data), mime_type=mime)
+
+
+def _bytes_in(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64[-2:].count("=")

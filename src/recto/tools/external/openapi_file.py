@@ -106,7 +106,14 @@ def _values(raw: bytes) -> Object:
         raise NotOpenApi(f"it has more than {MOST_BYTES:,} bytes")
     try:
         text = raw.decode("utf-8-sig")
-        value = load(text) if text.lstrip().startswith("{") else _yaml(text)
+        if text.lstrip().startswith("{"):
+            value = load(text)
+        else:
+            # Nested aliases can expand exponentially.
+            events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType] - it has no types
+            if any(isinstance(event, yaml.AliasEvent) for event in events):
+                raise ValueError("aliases such as *name are not taken; use $ref")
+            value = _with_text_keys(yaml.load(text, Loader=_PlainLoader))  # noqa: S506 - a safe one
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         problem = " ".join(str(error).split())[:300]
         raise NotOpenApi(f"it is no YAML or JSON: {problem}") from error
@@ -123,14 +130,6 @@ _PlainLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
-
-
-def _yaml(text: str) -> Json:
-    # Nested aliases can expand exponentially.
-    events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType] - it has no types
-    if any(isinstance(event, yaml.AliasEvent) for event in events):
-        raise ValueError("aliases such as *name are not taken; use $ref")
-    return _with_text_keys(yaml.load(text, Loader=_PlainLoader))  # noqa: S506 - a safe one
 
 
 def _with_text_keys(value: object) -> Json:
@@ -210,11 +209,8 @@ class _Reader:
         if missing:
             raise NotOpenApi(f"its path has {{{min(missing)}}}, which no parameter gives")
         body = self._body(one, properties, required)
-        description = "\n".join(
-            dict.fromkeys(
-                filter(None, (_text(one, "summary"), _text(one, "description") or _text(item, "description")))
-            )
-        )
+        texts = (_text(one, "summary"), _text(one, "description") or _text(item, "description"))
+        description = "\n".join(dict.fromkeys(filter(None, texts)))
         requirements = one.get("security", self._root.get("security"))
         return Operation(
             name=_text(one, "operationId") or f"{method}_{path.strip('/')}",

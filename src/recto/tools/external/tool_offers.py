@@ -26,22 +26,21 @@ CUT = " ..."
 
 
 def tool_names(server: str, own_names: Sequence[str], used_names: Collection[str] = ()) -> Mapping[str, str]:
-    """Return the offered name of each tool of a server, by its name there; none is in `taken`.
+    """Return the offered name of each tool of a server, by its name there; none is in `used_names`.
 
     A name that is too long, or that collides after a change, ends in a hash of the original. So it does not depend on
     the order of tools.
     """
     plain = {own: f"{server}{BETWEEN}{_INVALID.sub('_', own)}" for own in own_names}
     count = Counter(plain.values())
-    return {own: _name(server, own, plain[own], count, used_names) for own in plain}
-
-
-def _name(server: str, own: str, plain: str, count: Counter[str], used_names: Collection[str]) -> str:
-    is_whole = plain == f"{server}{BETWEEN}{own}"
-    if len(plain) <= LONGEST and plain not in used_names and (is_whole or count[plain] == 1):
-        return plain
-    digest = hashlib.sha256(f"{server}{BETWEEN}{own}".encode()).hexdigest()[:HASH]
-    return f"{plain[: LONGEST - HASH - 1]}_{digest}"
+    names = dict[str, str]()
+    for own, name in plain.items():
+        original = f"{server}{BETWEEN}{own}"
+        is_unique = name == original or count[name] == 1
+        suffix = f"_{hashlib.sha256(original.encode()).hexdigest()[:HASH]}"
+        is_usable = len(name) <= LONGEST and name not in used_names and is_unique
+        names[own] = name if is_usable else name[: LONGEST - len(suffix)] + suffix
+    return names
 
 
 class CannotOffer(Exception):
@@ -49,7 +48,7 @@ class CannotOffer(Exception):
 
 
 async def normalise_offer(offer: ToolOffer, schema: Json, characters: int, schemas: Schemas) -> ToolOffer:
-    """A tool as it is offered: the schema mended, the description bounded. CannotOffer where that is not enough."""
+    """Return the tool with its schema normalised and its description shortened. Raise CannotOffer if that fails."""
     mended = ToolOffer(
         name=offer.name,
         description=shorten_text(offer.description, characters),
@@ -90,20 +89,13 @@ def _resolve_root(schema: Mapping[str, Json]) -> Mapping[str, Json]:
     """Resolve a root that is a reference into its own definitions."""
     references: set[str] = set()
     while isinstance(reference := schema.get("$ref"), str):
-        target = _target(schema, reference)
-        if target is None or reference in references:
+        target: Json = dict(schema)
+        for step in reference[2:].split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            target = target.get(name) if isinstance(target, Mapping) else None
+        if not reference.startswith("#/") or not isinstance(target, Mapping) or reference in references:
             raise CannotOffer(f"its schema refers to {reference[:100]!r}, which is not in it")
         references.add(reference)
         definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         schema = {**definitions, **target}
     return schema
-
-
-def _target(schema: Mapping[str, Json], reference: str) -> Mapping[str, Json] | None:
-    value: Json = dict(schema)
-    if not reference.startswith("#/"):
-        return None
-    for step in reference[2:].split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else None
