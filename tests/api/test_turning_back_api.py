@@ -75,7 +75,7 @@ REFUSED: list[tuple[str, Json, int, str]] = [
     ("rollback", {"messageId": ""}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
     ("rollback", {"messageId": 7}, 422, "body.messageId: must be a string, is a number"),
     ("rollback", [], 422, "body: must be a JSON object"),
-    ("undo", None, 409, "There is no rollback to take back in this thread."),
+    ("undo", None, 409, "This thread has no rollback to undo."),
 ]
 
 

@@ -47,7 +47,7 @@ async def test_C1_nothing_is_overwritten(store: Store, tmp_path: Path):
     target = tmp_path / "mine.txt"
     target.write_text("precious", encoding="utf-8")
     for taken in (target, tmp_path):
-        with pytest.raises(SettingsError, match="Name a new one"):
+        with pytest.raises(SettingsError, match="Choose a new one"):
             backup_file(tmp_path / "recto.db", taken)
     assert target.read_text(encoding="utf-8") == "precious"
 

@@ -142,7 +142,7 @@ async def test_C3_a_database_that_others_could_read_is_closed_to_them_with_a_war
     found = modes(tmp_path)
     await store.close()
     assert set(found.values()) == {0o600}
-    warning = f"Others could read {tmp_path / 'recto.db'}; now only you can. What they have read they know."
+    warning = f"Others could read {tmp_path / 'recto.db'} and may have done so. Now only you can."
     assert [record.getMessage() for record in caplog.records] == [warning]
 
 

@@ -24,7 +24,7 @@ from recto.store.log.entry_rows import read_entries
 from recto.store.log.logs import EndQuery, MissingCounts, read_end
 from recto.store.runs.run_progress import ADD_ENTRY
 from recto.store.schema import FILE_REFS, THREADS, to_micros
-from tests.page.entry_strategies import askers, entry_logs, others, spoken, texts, users
+from tests.page.entry_strategies import askers, entry_logs, others, texts, users, words
 from tests.page.talk import asks, result, says, user
 from tests.store.tables import tables
 
@@ -45,7 +45,7 @@ def turns(draw: st.DrawFn) -> list[Entry]:
     found: list[Entry] = [draw(users)]
     for _ in range(draw(st.integers(0, 3))):
         asked = draw(askers)
-        found += [asked, *[ToolMessage(tool_call_id=call.id, parts=(draw(spoken),)) for call in asked.tool_calls]]
+        found += [asked, *[ToolMessage(tool_call_id=call.id, parts=(draw(words),)) for call in asked.tool_calls]]
         found += draw(st.lists(others, max_size=1)) if draw(st.integers(0, 9)) == 0 else []
     found.append(draw(texts))
     more = st.one_of(

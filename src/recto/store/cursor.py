@@ -10,7 +10,7 @@ from recto.errors import WireError
 MAX_LENGTH = 256
 MAX_NUMBER = 2**63 - 1
 NUL = "\0"
-PROBLEM = "is none this server gave out. Ask for the first page without one, and go on with its `next`"
+PROBLEM = "is not one of this server. Request the first page without a cursor, then continue with its `next`"
 
 
 def encode_cursor(number: int, id: str) -> str:

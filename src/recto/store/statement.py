@@ -7,7 +7,7 @@ No type converts values on that path, so values must be what the driver accepts:
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TypeAlias, TypeVar, cast
@@ -16,6 +16,7 @@ from sqlalchemy import BindParameter, Column, Connection, Delete, Insert, Select
 from sqlalchemy.dialects import postgresql, sqlite
 
 Clause: TypeAlias = Select[*tuple[object, ...]] | Select[int] | Update | Delete | Insert
+OnConflictInsert: TypeAlias = postgresql.Insert | sqlite.Insert
 Value: TypeAlias = str | int | bytes | None
 StatementValues: TypeAlias = Mapping[str, Value]
 SQLITE = "sqlite"
@@ -84,17 +85,23 @@ def insert_into(table: Table, columns: Iterable[str]) -> Statement:
 
 def insert_missing(table: Table, columns: Iterable[str]) -> Statement:
     """Return a statement that inserts rows with these columns and skips duplicates."""
-    clause = postgresql.insert(table).on_conflict_do_nothing()
-    return Statement(clause, columns=tuple(columns), on_sqlite=sqlite.insert(table).on_conflict_do_nothing())
+    return insert_or(table, tuple(columns), lambda insert: insert.on_conflict_do_nothing())
 
 
 def upsert(table: Table, key: Sequence[str], changed: Sequence[str], columns: Sequence[str]) -> Statement:
     """Return a statement that inserts a row, or updates the `changed` columns of the row with its key."""
-    on_postgres, on_sqlite = (
-        clause.on_conflict_do_update(index_elements=key, set_={name: clause.excluded[name] for name in changed})
-        for clause in (postgresql.insert(table), sqlite.insert(table))
+
+    def change(insert: OnConflictInsert) -> Insert:
+        return insert.on_conflict_do_update(index_elements=key, set_={name: insert.excluded[name] for name in changed})
+
+    return insert_or(table, columns, change)
+
+
+def insert_or(table: Table, columns: Sequence[str], on_conflict: Callable[[OnConflictInsert], Clause]) -> Statement:
+    """Return a statement that inserts a row, or handles a conflict in a clause for both databases."""
+    return Statement(
+        on_conflict(postgresql.insert(table)), columns=columns, on_sqlite=on_conflict(sqlite.insert(table))
     )
-    return Statement(on_postgres, columns=columns, on_sqlite=on_sqlite)
 
 
 def batches(values: Sequence[Item], size: int = BATCH_SIZE) -> Iterator[Sequence[Item]]:

@@ -118,6 +118,6 @@ def make_private(database: Path) -> None:
         for file in readable:
             file.chmod(PRIVATE_FILE)
     except OSError as error:
-        LOGGER.warning("Others may read %s, and it is not ours to close to them (%s).", database, error.strerror)
+        LOGGER.warning("Others can read %s, and its mode cannot be changed (%s).", database, error.strerror)
     else:
-        LOGGER.warning("Others could read %s; now only you can. What they have read they know.", database)
+        LOGGER.warning("Others could read %s and may have done so. Now only you can.", database)

@@ -33,25 +33,19 @@ LOCK = 7_726_386
 def check_url(url: str) -> str:
     """Return the normalized URL of a database. Raise SettingsError without the URL if it is invalid."""
     normalized = re.sub(r"\Apostgres://", POSTGRES, url)
-    if not (_is_file(normalized) or _is_server(normalized)):
+    try:
+        parts = make_url(normalized) if normalized.startswith(POSTGRES) else None
+        is_server = parts is not None and bool(parts.host or parts.query.get("host"))
+    except (ArgumentError, ValueError):
+        is_server = False
+    if not (is_server or database_file(normalized)):
         raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=ALLOWED_URLS)
     return normalized
 
 
-def _is_file(url: str) -> bool:
-    return url.startswith(SQLITE) and url != SQLITE
-
-
-def _is_server(url: str) -> bool:
-    try:
-        return url.startswith(POSTGRES) and bool(make_url(url).host or make_url(url).query.get("host"))
-    except (ArgumentError, ValueError):
-        return False
-
-
 def database_file(url: str) -> Path | None:
     """Return the file of an SQLite database, or None."""
-    return Path(url.removeprefix(SQLITE)) if _is_file(url) else None
+    return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) and url != SQLITE else None
 
 
 async def open_database(
@@ -94,7 +88,10 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
     if version == revision:
         return
     if version is None and revision == HEAD and not inspect(connection).get_table_names():
-        _create_tables(connection)
+        # An empty database needs no migration steps.
+        METADATA.create_all(connection)
+        connection.execute(text(VERSION_TABLE))
+        connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
         return
     from alembic import command  # here: a start without a migration should not load alembic
     from alembic.config import Config
@@ -107,21 +104,14 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
     try:
         command.upgrade(config, revision)
     except CommandError as error:
-        found = read_version(connection)
-        raise StoreDown(problem=f"its tables are of version {found}, newer than this Recto's {HEAD}") from error
+        problem = f"its tables are of version {read_version(connection)}, newer than this Recto's {HEAD}"
+        raise StoreDown(problem=problem) from error
 
 
 def _check_version(connection: Connection) -> None:
     if (version := read_version(connection)) != HEAD:
         problem = f"its tables are of version {version}, this Recto's of {HEAD}. Read it with the Recto that serves it"
         raise StoreDown(problem=problem)
-
-
-def _create_tables(connection: Connection) -> None:
-    """Create the tables of this version directly; an empty database needs no migration steps."""
-    METADATA.create_all(connection)
-    connection.execute(text(VERSION_TABLE))
-    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
 def read_version(connection: Connection) -> str | None:

@@ -83,10 +83,12 @@ class PostgresDatabase:
             async with aclosing(connection):
                 yield connection
         except IntegrityError as error:
-            raise Conflict(f"What is stored already stands against it: {error.orig}.") from error
-        except (DBAPIError, OSError) as error:
-            if not _is_failure(error):
+            raise Conflict(f"Stored rows conflict with this change: {error.orig}.") from error
+        except DBAPIError as error:
+            if not error.connection_invalidated and not _read_sqlstate(error).startswith(FAILURES):
                 raise
+            raise self._report_failure(error) from error
+        except OSError as error:
             raise self._report_failure(error) from error
 
     async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
@@ -114,13 +116,6 @@ def _create_engine(url: str, connections: int, wait_seconds: float) -> AsyncEngi
         # Keep user content out of errors and logs.
         hide_parameters=True,
     )
-
-
-def _is_failure(error: DBAPIError | OSError) -> bool:
-    """Return True if the server failed, not the statement."""
-    if isinstance(error, OSError) or error.connection_invalidated:
-        return True
-    return _read_sqlstate(error).startswith(FAILURES)
 
 
 def _read_sqlstate(error: DBAPIError) -> str:

@@ -26,7 +26,7 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from recto.config.run_settings import SqliteSettings
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
-from recto.store.statement import get_driver as driver_of
+from recto.store.statement import get_driver
 
 LOGGER = logging.getLogger("recto.store")
 CLOSED, BACKUP = "it is closed", "backup"
@@ -49,7 +49,7 @@ class _PendingWrite(Generic[Result]):
 
     def run(self, connection: Connection) -> None:
         """Run in a savepoint, so that a failure leaves nothing behind and does not affect other writes."""
-        driver = driver_of(connection)
+        driver = get_driver(connection)
         driver.execute("SAVEPOINT item")
         try:
             self.result = self.work(connection)
@@ -75,8 +75,9 @@ class SqliteDatabase:
     """A database in one file, used by one process."""
 
     def __init__(self, path: Path, settings: SqliteSettings | None = None) -> None:
-        self._path = path
         self._settings = settings or SqliteSettings()
+        # With synchronous commits, the thread must wait for the disk, not the loop.
+        self._max_loop_bytes = self._settings.near_bytes if self._settings.synchronous == "NORMAL" else 0
         self._engine = _create_engine(path, self._settings)
         # The loop's own connection, opened by the first small write.
         self._loop_connection: Connection | None = None
@@ -121,11 +122,6 @@ class SqliteDatabase:
                 self._loop.call_soon(self._write_on_loop)
         return await item.future
 
-    @property
-    def _max_loop_bytes(self) -> int:
-        # With synchronous commits, the thread must wait for the disk, not the loop.
-        return self._settings.near_bytes if self._settings.synchronous == "NORMAL" else 0
-
     def _enqueue(self, item: _PendingWrite[object]) -> None:
         try:
             self._queue.put_nowait(item)
@@ -139,7 +135,7 @@ class SqliteDatabase:
         items, self._loop_writes = self._loop_writes, []
         try:
             connection = self._loop_connection = self._loop_connection or _connect_loop(self._engine)
-            driver = driver_of(connection)
+            driver = get_driver(connection)
             driver.execute("BEGIN IMMEDIATE")
         except (sqlite3.Error, DBAPIError):
             # Another process writes, or the database is broken. The thread can wait, and reports the cause.
@@ -161,23 +157,27 @@ class SqliteDatabase:
 
     def _copy_pages(self) -> None:
         with self._engine.connect() as connection:
-            driver_of(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            get_driver(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _finish_checkpoint(self, checkpoint: asyncio.Future[None]) -> None:
         if not checkpoint.cancelled() and (error := checkpoint.exception()):
-            LOGGER.warning("the write-ahead log cannot be brought into the database: %s", _error_text(error))
+            LOGGER.warning("the checkpoint of the write-ahead log failed: %s", _error_text(error))
         # The second write restarts the log, which also waits for the disk.
         self._write_no_op(lambda: self._write_no_op(self._end_checkpoint))
 
     def _write_no_op(self, callback: Callable[[], None]) -> None:
-        def done(written: asyncio.Future[None]) -> None:
+        def write_nothing(connection: Connection) -> None:
+            # The commit runs the thread's checkpoint if one is due.
+            get_driver(connection).execute("PRAGMA user_version=0")
+
+        def finish(write: asyncio.Future[None]) -> None:
             # The same cause fails other writes too, and their callers get it.
-            if not written.cancelled():
-                written.exception()
+            if not write.cancelled():
+                write.exception()
             callback()
 
-        item = _PendingWrite(_write_nothing, self._loop.create_future())
-        item.future.add_done_callback(done)
+        item = _PendingWrite(write_nothing, self._loop.create_future())
+        item.future.add_done_callback(finish)
         self._enqueue_all([cast("_PendingWrite[object]", item)])
 
     def _end_checkpoint(self) -> None:
@@ -256,7 +256,7 @@ class SqliteDatabase:
         return items
 
     def _write_group(self, connection: Connection, items: Sequence[_PendingWrite[object]]) -> None:
-        driver = driver_of(connection)
+        driver = get_driver(connection)
         problem: BaseException | None = None
         try:
             if not driver.in_transaction:
@@ -274,7 +274,8 @@ class SqliteDatabase:
             if not _is_failure(error):
                 raise
             problem = error
-        self._problem = _error_text(problem) if problem else _first_problem(items)
+        failures = [item.error for item in items if item.error and _is_failure(item.error)]
+        self._problem = _error_text(problem or failures[0]) if problem or failures else None
         for item in items:
             error = problem or item.error
             item.error = _map_error(error) if error else None
@@ -316,7 +317,7 @@ def _map_errors() -> Generator[None]:
 
 
 def _read(connection: Connection, work: Transaction[Result]) -> Result:
-    driver = driver_of(connection)
+    driver = get_driver(connection)
     driver.execute("BEGIN")
     try:
         return work(connection)
@@ -329,10 +330,6 @@ def _settle_all(items: Sequence[_PendingWrite[object]]) -> None:
         item.settle()
 
 
-def _first_problem(items: Sequence[_PendingWrite[object]]) -> str | None:
-    return next((_error_text(item.error) for item in items if item.error and _is_failure(item.error)), None)
-
-
 def _is_failure(error: BaseException) -> bool:
     """Return True if the database failed, not the statement."""
     driver = _driver_error(error)
@@ -341,7 +338,7 @@ def _is_failure(error: BaseException) -> bool:
 
 def _map_error(error: BaseException) -> BaseException:
     if isinstance(_driver_error(error), sqlite3.IntegrityError):
-        mapped: RectoError = Conflict(f"What is stored already stands against it: {_error_text(error)}.")
+        mapped: RectoError = Conflict(f"Stored rows conflict with this change: {_error_text(error)}.")
     elif _is_failure(error):
         mapped = StoreDown(problem=_error_text(error))
     else:
@@ -373,11 +370,7 @@ def _create_engine(path: Path, settings: SqliteSettings) -> Engine:
         skip_autocommit_rollback=True,
         isolation_level="AUTOCOMMIT",
     )
-    event.listen(engine, "connect", _make_pragma_setter(settings))
-    return engine
 
-
-def _make_pragma_setter(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProxiedConnection], None]:
     def set_pragmas(driver: sqlite3.Connection, _record: PoolProxiedConnection) -> None:
         driver.execute("PRAGMA journal_mode=WAL")
         driver.execute(f"PRAGMA synchronous={settings.synchronous}")
@@ -388,20 +381,16 @@ def _make_pragma_setter(settings: SqliteSettings) -> Callable[[sqlite3.Connectio
         # SQLite folds the case of ASCII only.
         driver.create_function("recto_fold", 1, _fold, deterministic=True)
 
-    return set_pragmas
+    event.listen(engine, "connect", set_pragmas)
+    return engine
 
 
 def _connect_loop(engine: Engine) -> Connection:
     connection = engine.connect()
     # The loop must not wait for locks, nor run checkpoints, which wait for the disk.
-    driver_of(connection).execute("PRAGMA busy_timeout=0")
-    driver_of(connection).execute("PRAGMA wal_autocheckpoint=0")
+    get_driver(connection).execute("PRAGMA busy_timeout=0")
+    get_driver(connection).execute("PRAGMA wal_autocheckpoint=0")
     return connection
-
-
-def _write_nothing(connection: Connection) -> None:
-    """Write a no-op, so that the commit runs the thread's checkpoint if one is due."""
-    driver_of(connection).execute("PRAGMA user_version=0")
 
 
 def _fold(text: str | None) -> str | None:
@@ -411,7 +400,7 @@ def _fold(text: str | None) -> str | None:
 def backup_file(source: Path, target: Path) -> None:
     """Copy a database as of one moment while writers continue. The target appears only when it is complete."""
     if target.exists():
-        raise SettingsError(name=BACKUP, value=str(target), allowed="there is such a file already. Name a new one")
+        raise SettingsError(name=BACKUP, value=str(target), allowed="this file exists. Choose a new one")
     draft = target.with_name(f"{target.name}.part")
     draft.unlink(missing_ok=True)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, and_, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, exists, func, or_, select, update
 
 from recto.errors import LimitReached, NotFound
 from recto.page.prompt.reminder import Dataset
@@ -70,7 +70,11 @@ class Datasets(Repository):
         sets no limit.
         """
         if most:
-            _check_limit(connection, dataset.owner, most)
+            lock_datasets(connection, dataset.owner)
+            query = select(func.count()).where(DATASETS.c.owner == dataset.owner)
+            count = connection.execute(query).scalar_one()
+            if count >= most:
+                raise LimitReached(f"{LIMIT_REACHED.format(many=count, most=most)}.", retry=RETRY_SECONDS)
         times = {"created": to_micros(dataset.created), "updated": to_micros(dataset.updated)}
         INSERT.run_many(connection, [{**{name: getattr(dataset, name) for name in NAMES}, **times}])
         _add_shares(connection, dataset.id, dataset.shared_with)
@@ -79,7 +83,9 @@ class Datasets(Repository):
     @read_transaction
     def list_page(self, connection: Connection, user: str, cursor: str | None, limit: int) -> DatasetList:
         """Return datasets that a user may use, own and shared, newest first."""
-        query = select(DATASETS.c.id, DATASETS.c.created).where(DATASETS.c.id.in_(_select_usable(user)))
+        shared = select(DATASET_SHARES.c.dataset).where(_is_shared_with(user))
+        usable = select(DATASETS.c.id).where(DATASETS.c.owner == user).union(shared)
+        query = select(DATASETS.c.id, DATASETS.c.created).where(DATASETS.c.id.in_(usable))
         if cursor is not None:
             created, id = decode_cursor(cursor)
             is_same_time = and_(DATASETS.c.created == created, DATASETS.c.id < id)
@@ -148,21 +154,8 @@ def _get(connection: Connection, user: str, id: str) -> StoredDataset:
     return datasets[0]
 
 
-def _check_limit(connection: Connection, owner: str, limit: int) -> None:
-    lock_datasets(connection, owner)
-    count = connection.execute(select(func.count()).where(DATASETS.c.owner == owner)).scalar_one()
-    if count >= limit:
-        raise LimitReached(f"{LIMIT_REACHED.format(many=count, most=limit)}.", retry=RETRY_SECONDS)
-
-
 def _add_shares(connection: Connection, id: str, users: Sequence[str]) -> None:
     SHARE.run_many(connection, [{"dataset": id, "user": user} for user in sorted(set(users))])
-
-
-def _select_usable(user: str) -> CompoundSelect[str]:
-    """Select the ids of all datasets that a user may use."""
-    shared = select(DATASET_SHARES.c.dataset).where(_is_shared_with(user))
-    return select(DATASETS.c.id).where(DATASETS.c.owner == user).union(shared)
 
 
 def _read_datasets(connection: Connection, user: str, ids: Sequence[str]) -> tuple[StoredDataset, ...]:
@@ -176,7 +169,21 @@ def _read_datasets(connection: Connection, user: str, ids: Sequence[str]) -> tup
     for batch in batches(shared_ids):
         # A user must not see the other shares of somebody else's dataset; there may also be many.
         shares |= _read_shares(connection, and_(DATASET_SHARES.c.dataset.in_(batch), _is_shared_with(user)))
-    return tuple([_parse_row(rows[id], shares.get(id, ())) for id in ids if id in rows])
+    return tuple(
+        [
+            StoredDataset(
+                id=id,
+                owner=row.owner,
+                name=row.name,
+                description=row.description,
+                shared_with=tuple(shares.get(id, ())),
+                created=from_micros(row.created),
+                updated=from_micros(row.updated),
+            )
+            for id in ids
+            if (row := rows.get(id))
+        ]
+    )
 
 
 def _read_rows(connection: Connection, user: str, ids: Sequence[str]) -> dict[str, Row[*tuple[object, ...]]]:
@@ -189,18 +196,6 @@ def _read_rows(connection: Connection, user: str, ids: Sequence[str]) -> dict[st
 
 def _is_shared_with(user: str) -> ColumnElement[bool]:
     return DATASET_SHARES.c.user.in_((user, EVERYBODY))
-
-
-def _parse_row(row: Row[*tuple[object, ...]], shares: Sequence[str]) -> StoredDataset:
-    return StoredDataset(
-        id=row.id,
-        owner=row.owner,
-        name=row.name,
-        description=row.description,
-        shared_with=tuple(shares),
-        created=from_micros(row.created),
-        updated=from_micros(row.updated),
-    )
 
 
 def _read_shares(connection: Connection, condition: ColumnElement[bool]) -> dict[str, list[str]]:

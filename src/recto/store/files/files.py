@@ -13,7 +13,6 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import dump, load_object
@@ -31,7 +30,7 @@ from recto.store.database.database import (
 )
 from recto.store.ports import Admission
 from recto.store.schema import ATTACHMENTS, BLOBS, FILE_REFS, FILE_TOTALS, from_micros, to_micros
-from recto.store.statement import BATCH_SIZE, Statement, batches, insert_into, insert_missing
+from recto.store.statement import BATCH_SIZE, Statement, batches, insert_into, insert_missing, insert_or
 
 QUOTA_EXCEEDED = "with it you would have {all:,} {what}; you may have {most:,}. Delete some that you no longer need"
 
@@ -67,29 +66,22 @@ FIND = Statement(_query.where(ATTACHMENTS.c.id == bindparam("this")))
 ADD_ATTACHMENT = insert_into(ATTACHMENTS, ROW_NAMES)
 
 
-def _make_upsert_blob() -> Statement:
-    """Return the statement that inserts a user's blob, or finds the one with the same bytes."""
-    on_postgres, on_sqlite = (
-        kind.insert(BLOBS)
-        .on_conflict_do_update(index_elements=["owner", "sha256"], set_={"size": BLOBS.c.size})
-        .returning(BLOBS.c.name)
-        for kind in (postgresql, sqlite)
-    )
-    return Statement(on_postgres, columns=("name", "owner", "sha256", "size", "created"), on_sqlite=on_sqlite)
-
-
-def _make_raise_total() -> Statement:
-    on_postgres, on_sqlite = (
-        clause.on_conflict_do_update(
-            index_elements=["owner"],
-            set_={name: FILE_TOTALS.c[name] + clause.excluded[name] for name in ("bytes", "files")},
-        )
-        for clause in (postgresql.insert(FILE_TOTALS), sqlite.insert(FILE_TOTALS))
-    )
-    return Statement(on_postgres, columns=("owner", "bytes", "files"), on_sqlite=on_sqlite)
-
-
-UPSERT_BLOB = _make_upsert_blob()
+# Inserts a user's blob, or finds the one with the same bytes.
+UPSERT_BLOB = insert_or(
+    BLOBS,
+    ("name", "owner", "sha256", "size", "created"),
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["owner", "sha256"], set_={"size": BLOBS.c.size}
+    ).returning(BLOBS.c.name),
+)
+RAISE_TOTAL = insert_or(
+    FILE_TOTALS,
+    ("owner", "bytes", "files"),
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["owner"],
+        set_={name: FILE_TOTALS.c[name] + insert.excluded[name] for name in ("bytes", "files")},
+    ),
+)
 _is_owner = FILE_TOTALS.c.owner == bindparam("owner_is")
 FIND_TOTALS = Statement(select(FILE_TOTALS.c.bytes, FILE_TOTALS.c.files).where(_is_owner))
 LOWER_TOTAL = Statement(
@@ -98,9 +90,6 @@ LOWER_TOTAL = Statement(
     .values(bytes=FILE_TOTALS.c.bytes - bindparam("less_bytes"), files=FILE_TOTALS.c.files - bindparam("less_files"))
 )
 DELETE_TOTAL = Statement(delete(FILE_TOTALS).where(_is_owner, FILE_TOTALS.c.files == 0))
-RAISE_TOTAL = _make_raise_total()
-
-
 # Locks an attachment against deletion until the run is stored.
 LOCK_ATTACHMENT = Statement(
     select(ATTACHMENTS.c.id)
@@ -129,8 +118,13 @@ class Files(Repository):
         Raise FileRefused if the user would have more bytes or files than allowed. 0 sets no limit.
         """
         lock_files(connection, attachment.owner)
-        if user_bytes or user_files:
-            _check_quota(connection, attachment, Total(user_bytes, user_files))
+        now = _read_total(connection, attachment.owner) if user_bytes or user_files else Total()
+        for total, limit, what in (
+            (now.bytes + attachment.size, user_bytes, "bytes of files"),
+            (now.files + 1, user_files, "files"),
+        ):
+            if limit and total > limit:
+                raise FileRefused(QUOTA_EXCEEDED.format(all=total, what=what, most=limit), code="quota")
         created = to_micros(attachment.created)
         blob = {column: getattr(attachment, column) for column in ("owner", "sha256", "size")}
         name = cast("str", UPSERT_BLOB.rows(connection, {**blob, "name": attachment.blob, "created": created})[0][0])
@@ -234,15 +228,6 @@ class Files(Repository):
         ids = [id for (id,) in connection.execute(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == thread))]
         unused = [id for id in ids if id.rpartition("-")[0] == response_id]
         connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id.in_(unused)))
-
-
-def _check_quota(connection: Connection, attachment: Attachment, limit: Total) -> None:
-    now = _read_total(connection, attachment.owner)
-    after = Total(now.bytes + attachment.size, now.files + 1)
-    if limit.bytes and after.bytes > limit.bytes:
-        raise FileRefused(QUOTA_EXCEEDED.format(all=after.bytes, what="bytes of files", most=limit.bytes), code="quota")
-    if limit.files and after.files > limit.files:
-        raise FileRefused(QUOTA_EXCEEDED.format(all=after.files, what="files", most=limit.files), code="quota")
 
 
 def lock_attachments(connection: Connection, admission: Admission) -> None:

@@ -97,10 +97,11 @@ def encode_entry(entry: page_log.Entry) -> bytes:
 
 
 def _encode_fields(value: object) -> dict[str, object]:
+    # A field without a default is always stored: MISSING equals no value.
     return {
         field.name: _encode(field_value)
         for field in _stored_fields(type(value))
-        if (field_value := getattr(value, field.name)) != _default(field)
+        if (field_value := getattr(value, field.name)) != field.default
     }
 
 
@@ -113,20 +114,20 @@ def _encode(value: object) -> object:
 
 def decode_entry(kind: str, body: bytes, *, id: str, seq: int, time: datetime) -> page_log.Entry:
     """Decode an entry from its row. Raise WireError if this version cannot have written it."""
-    entry_class, stored = ENTRIES.get(kind), load_object(body)
-    if entry_class is None or stored is None:
-        raise WireError(where=f"log[{seq}]", problem=f"is no entry this version knows ({kind!r}). Update Recto.")
-    values = _decode_fields(entry_class, stored, f"log[{seq}]")
+    entry_class, row = ENTRIES.get(kind), load_object(body)
+    if entry_class is None or row is None:
+        raise WireError(where=f"log[{seq}]", problem=f"is an unknown kind of entry ({kind!r}). Update Recto.")
+    values = _decode_fields(entry_class, row, f"log[{seq}]")
     return cast("page_log.Entry", entry_class(id=id, seq=seq, time=time, **cast("dict[str, str]", values)))
 
 
-def _decode_fields(kind: type[object], stored: Mapping[str, Json], where: str) -> dict[str, object]:
+def _decode_fields(kind: type[object], row: Mapping[str, Json], where: str) -> dict[str, object]:
     class_fields = {field.name: field for field in _stored_fields(kind)}
-    for name in sorted(stored.keys() - class_fields.keys()):
-        raise WireError(where=f"{where}.{name}", problem="is a field this version does not know. Update Recto.")
-    for name in (name for name, field in class_fields.items() if name not in stored and field.default is MISSING):
+    for name in sorted(row.keys() - class_fields.keys()):
+        raise WireError(where=f"{where}.{name}", problem="is an unknown field. Update Recto.")
+    for name in (name for name, field in class_fields.items() if name not in row and field.default is MISSING):
         raise WireError(where=f"{where}.{name}", problem="is missing. The row was not written by Recto.")
-    return {name: _decode(value, f"{where}.{name}") for name, value in stored.items()}
+    return {name: _decode(value, f"{where}.{name}") for name, value in row.items()}
 
 
 def _decode(value: Json, where: str) -> object:
@@ -134,27 +135,19 @@ def _decode(value: Json, where: str) -> object:
         case {"is": str(name)}:
             kind = VALUES.get(name)
             if kind is None:
-                raise WireError(where=where, problem=f"is no value this version knows ({name!r}). Update Recto.")
+                raise WireError(where=where, problem=f"is an unknown kind of value ({name!r}). Update Recto.")
             return kind(**_decode_fields(kind, {name: item for name, item in value.items() if name != TAG}, where))
         case Mapping():
-            raise WireError(where=where, problem="is a value without a name. The row was not written by Recto.")
+            raise WireError(where=where, problem="has no type. The row was not written by Recto.")
         case str() | None:
             return value
         case Sequence():
-            return tuple([_decode(one, where) for one in value])
+            return tuple([_decode(item, where) for item in value])
         case _:
             return value
 
 
 @cache
 def _stored_fields(kind: type[object]) -> tuple[Field[object], ...]:
-    return tuple(field for field in fields(cast("type[Logged]", kind)) if field.name not in _unstored_names(kind))
-
-
-def _unstored_names(kind: type[object]) -> frozenset[str]:
-    return COLUMNS if issubclass(kind, Logged) else frozenset({"memo"})
-
-
-def _default(field: Field[object]) -> object:
-    # MISSING equals no value, so a field without a default is always stored.
-    return field.default if field.default is not MISSING else MISSING
+    names = COLUMNS if issubclass(kind, Logged) else frozenset({"memo"})
+    return tuple(field for field in fields(cast("type[Logged]", kind)) if field.name not in names)

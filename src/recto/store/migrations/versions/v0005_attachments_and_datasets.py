@@ -8,78 +8,69 @@ from alembic import op
 revision = "0005"
 down_revision = "0004"
 
+TABLES = sa.MetaData(naming_convention={"pk": "pk_%(table_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s"})
+sa.Table(
+    "blobs",
+    TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("sha256", sa.String(64), nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Index("uq_blobs_owner_sha256", "owner", "sha256", unique=True),
+)
+sa.Table(
+    "attachments",
+    TABLES,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("mime_type", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("blob", sa.Text, sa.ForeignKey("blobs.name", onupdate="CASCADE"), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Index("ix_attachments_owner_created_id", "owner", "created", "id"),
+    sa.Index("ix_attachments_created_id", "created", "id"),
+    sa.Index("ix_attachments_blob", "blob"),
+)
+sa.Table(
+    "file_totals",
+    TABLES,
+    sa.Column("owner", sa.Text, primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("files", sa.BigInteger, nullable=False),
+)
+sa.Table(
+    "datasets",
+    TABLES,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("updated", sa.BigInteger, nullable=False),
+    sa.Index("ix_datasets_owner", "owner"),
+)
+sa.Table(
+    "dataset_shares",
+    TABLES,
+    sa.Column("dataset", sa.String(36), sa.ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Index("ix_dataset_shares_user", "user"),
+)
+sa.Table(
+    "notes",
+    TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
 
 def upgrade() -> None:
-    """Add them."""
+    """Create these tables and columns."""
     op.add_column("runs", sa.Column("digest", sa.LargeBinary(), nullable=True))
     op.add_column("file_refs", sa.Column("attachment", sa.String(length=36), nullable=True))
     op.create_index("ix_file_refs_attachment", "file_refs", ["attachment"], unique=False)
-    _make_attachments()
-    _make_totals()
-    _make_datasets()
-    op.create_table(
-        "notes",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("value", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name="pk_notes"),
-    )
-
-
-def _make_attachments() -> None:
-    op.create_table(
-        "blobs",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("sha256", sa.String(length=64), nullable=False),
-        sa.Column("size", sa.BigInteger(), nullable=False),
-        sa.Column("created", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name="pk_blobs"),
-    )
-    op.create_index("uq_blobs_owner_sha256", "blobs", ["owner", "sha256"], unique=True)
-    op.create_table(
-        "attachments",
-        sa.Column("id", sa.String(length=36), nullable=False),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("kind", sa.String(length=16), nullable=False),
-        sa.Column("mime_type", sa.Text(), nullable=False),
-        sa.Column("size", sa.BigInteger(), nullable=False),
-        sa.Column("blob", sa.Text(), nullable=False),
-        sa.Column("created", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(["blob"], ["blobs.name"], name="fk_attachments_blob", onupdate="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_attachments"),
-    )
-    for columns in (["owner", "created", "id"], ["created", "id"], ["blob"]):
-        op.create_index(f"ix_attachments_{'_'.join(columns)}", "attachments", columns, unique=False)
-
-
-def _make_totals() -> None:
-    op.create_table(
-        "file_totals",
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("bytes", sa.BigInteger(), nullable=False),
-        sa.Column("files", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("owner", name="pk_file_totals"),
-    )
-
-
-def _make_datasets() -> None:
-    op.create_table(
-        "datasets",
-        sa.Column("id", sa.String(length=36), nullable=False),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("description", sa.Text(), nullable=False),
-        sa.Column("created", sa.BigInteger(), nullable=False),
-        sa.Column("updated", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_datasets"),
-    )
-    op.create_index("ix_datasets_owner", "datasets", ["owner"], unique=False)
-    op.create_table(
-        "dataset_shares",
-        sa.Column("dataset", sa.String(length=36), nullable=False),
-        sa.Column("user", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["dataset"], ["datasets.id"], name="fk_dataset_shares_dataset", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("dataset", "user", name="pk_dataset_shares"),
-    )
-    op.create_index("ix_dataset_shares_user", "dataset_shares", ["user"], unique=False)
+    # Unchecked: a table of another program must stop the migration.
+    TABLES.create_all(op.get_bind(), checkfirst=False)
