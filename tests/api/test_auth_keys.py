@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.api.access.auth import Authenticator, check_binding, local_token
-from recto.api.access.rate import is_loopback
 from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.config.access_settings import AuthSettings
 from recto.errors import SettingsError
+from recto.http.network import is_loopback
 
 TOKEN = "local-token-of-a-test"
 ANNA, BERT, CARL = "anna-key-0123456789", "bert-key-0123456789", "carl-key-0123456789"

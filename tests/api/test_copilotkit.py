@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from recto.api.copilotkit.single_endpoint import KINDS
+from recto.api.copilotkit.agent_routes import KINDS
 from recto.conversation.json import Json
 from recto.ids import new_id
 from tests.api.copilotkit_client import events_of, send

@@ -19,8 +19,7 @@ from recto.api.files.datasets import DATASETS
 from recto.api.route import Route
 from recto.api.runs.routes import resume_run
 from recto.api.server import ROUTES
-from recto.api.threads.file_changes import get_changes, restore_files
-from recto.api.threads.rollback import roll_back_thread, undo_rollback
+from recto.api.threads.rollback import get_changes, restore_files, roll_back_thread, undo_rollback
 from recto.conversation.json import Json, dump
 from recto.files.signing import FILES
 from recto.ids import new_id

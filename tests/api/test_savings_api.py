@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from recto.api.threads import savings_route
+from recto.api.threads import routes
 from recto.page.savings import Saving
 from recto.store.ports import CallEnd
 from tests.api.local_api import NOW, LocalApi, assert_problem, local_api
@@ -22,7 +22,7 @@ BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, savings_route.ROUTES) as made:
+    async with local_api(tmp_path, routes.ROUTES) as made:
         lease = await begin(made.store, "r1")
         for number, day in enumerate((1, 2, 3), start=1):
             ended = datetime(2026, 3, day, tzinfo=UTC)

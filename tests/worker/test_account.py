@@ -11,7 +11,7 @@ from recto.conversation.json import dump
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
 from recto.telemetry import Telemetry
-from recto.worker.account import Account, parse_account, charge, report_usage, encode_usage
+from recto.worker.account import Account, charge, encode_usage, parse_account, report_usage
 
 PRICES = Prices(
     currency="EUR",

@@ -17,9 +17,9 @@ from recto.models.ports import (
     FinishReason,
     ReasoningDelta,
     ReplyEnd,
+    ReplyUsage,
     TextDelta,
     Usage,
-    Used,
 )
 from recto.page.prompt.tools_prompt import parse_tool_calls
 from recto.worker.model.reply import Reply
@@ -201,7 +201,7 @@ def test_P11_a_long_reply_of_any_shape_is_read_to_its_end(piece: str):
 
 def test_P11_a_reply_with_a_call_that_cannot_be_read_is_none_and_says_what_is_wrong():
     reader, deltas = read(f"So: <tool_call>{{not json}}</tool_call>{ADD}")
-    assert deltas == [TextDelta(text="So:"), Used(usage=Usage(input=3))]
+    assert deltas == [TextDelta(text="So:"), ReplyUsage(usage=Usage(input=3))]
     assert reader.problem.startswith("A tool call could not be read")
 
 

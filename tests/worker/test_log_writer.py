@@ -20,8 +20,8 @@ from recto.store.ports import Cancel, RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.registry import Registry
 from recto.worker.log_writer import LogWriter
-from recto.worker.run_inputs import PageState, RunInputs
 from recto.worker.recorder import Recorder
+from recto.worker.run_inputs import PageState, RunInputs
 from tests.stored_runs import WHO, an_admission, now
 from tests.waiting import settle
 from tests.worker.gated_database import Gated

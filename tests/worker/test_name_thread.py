@@ -13,7 +13,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, SystemMessage, Text, UserMessage
 from recto.models.ports import Usage
 from recto.testing.model_server import Answer, Request, failure
-from recto.worker.model.side_calls import TITLE_PROMPT, TITLE_CHARACTERS, build_title_request
+from recto.worker.model.side_calls import TITLE_CHARACTERS, TITLE_PROMPT, build_title_request
 from tests.flow.in_process import InProcess, in_process, messages_of
 from tests.support.client import RUNS, ask
 

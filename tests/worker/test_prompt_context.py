@@ -26,11 +26,11 @@ from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import StoredRun
 from recto.store.statement import get_driver
 from recto.store.store import Store
-from recto.store.users.profiles import ProfileChange
+from recto.store.users.users import ProfileChange
 from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load_tools import load_folder_tools, make_agent_tools
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import select_tools, build_prompt_context, choose_sampling
+from recto.worker.context.prompt_context import build_prompt_context, choose_sampling, select_tools
 from recto.worker.loop import work
 from recto.worker.runtime import Checkpoint, Runtime
 from tests.end_to_end.files import calling

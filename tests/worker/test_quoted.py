@@ -10,7 +10,7 @@ from recto.errors import FileRefused, StorageDown
 from recto.page.prompt.quote import Quote
 from recto.page.text.tokens import OFFLINE
 from recto.tools.ports import ToolFiles, discard_progress
-from recto.worker.context.quote import build_quote
+from recto.worker.context.prompt_context import build_quote
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, a_text
 

@@ -30,7 +30,14 @@ from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.wire.base import Target
 from recto.store.store import open_store
 from recto.worker.context.pictures import Pictures
-from recto.worker.context.thread_files import NO_FILES, MIN_VALIDITY, FileServices, ThreadFiles, load_thread_files, open_tool_files
+from recto.worker.context.thread_files import (
+    MIN_VALIDITY,
+    NO_FILES,
+    FileServices,
+    ThreadFiles,
+    load_thread_files,
+    open_tool_files,
+)
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime

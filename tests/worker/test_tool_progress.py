@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from recto.conversation.events import ActivityUpdate, Event
 from recto.conversation.json import Json
 from recto.tools.ports import Progress
-from recto.worker.tools.tool_progress import ACTIVITY, ProgressReporter
+from recto.worker.tools.tool_context import ACTIVITY, ProgressReporter
 
 BEGUN = datetime(2026, 5, 14, 12, tzinfo=UTC)
 

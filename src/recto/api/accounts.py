@@ -22,7 +22,7 @@ from recto.api.threads.routes import stop
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, load
 from recto.errors import ToolError, WireError
-from recto.store.users.profiles import ProfileChange, StoredProfile
+from recto.store.users.users import ProfileChange, StoredProfile
 from recto.tools.client_schema import measure_json
 from recto.tools.workspace.workspaces import sweep_workspaces
 

@@ -9,7 +9,7 @@ from functools import cache, partial
 from recto.api import accounts, agents, operations
 from recto.api.access.auth import Authenticator
 from recto.api.access.gate import Gate, GateRules
-from recto.api.copilotkit import agent_routes, info, single_endpoint, thread_routes
+from recto.api.copilotkit import agent_routes, info, thread_routes
 from recto.api.description import describe, get_description, get_docs
 from recto.api.files import attachments, datasets, serving
 from recto.api.gateway import routes as gateway
@@ -17,7 +17,7 @@ from recto.api.route import Route
 from recto.api.router import Api
 from recto.api.runs import ag_ui, chat
 from recto.api.runs import routes as runs
-from recto.api.threads import calls, file_changes, rollback, savings_route, thread_messages, thread_preview
+from recto.api.threads import calls, rollback, thread_messages
 from recto.api.threads import routes as threads
 from recto.api.web_page import ASSETS, HOME, ICON, WebPage, get_asset, get_icon, get_web_page
 
@@ -25,9 +25,9 @@ from recto.api.web_page import ASSETS, HOME, ICON, WebPage, get_asset, get_icon,
 ROUTES = tuple(
     route
     for module in (
-        *(runs, ag_ui, chat, calls, threads, rollback, file_changes, thread_preview, thread_messages),
-        *(attachments, serving, datasets, agents, accounts, savings_route),
-        *(info, agent_routes, thread_routes, single_endpoint, operations),
+        *(runs, ag_ui, chat, calls, threads, rollback, thread_messages),
+        *(attachments, serving, datasets, agents, accounts),
+        *(info, agent_routes, thread_routes, operations),
     )
     for route in module.ROUTES
 )
@@ -44,9 +44,7 @@ PAGES = (
 
 
 # Routes of a gateway-only server: the gateway, its operations, and reading its conversations.
-READ_ROUTES = tuple(
-    [route for route in (*threads.ROUTES, *calls.ROUTES, *savings_route.ROUTES) if route.method == "GET"]
-)
+READ_ROUTES = tuple([route for route in (*threads.ROUTES, *calls.ROUTES) if route.method == "GET"])
 GATEWAY_ONLY = (*gateway.ROUTES, *operations.ROUTES, *READ_ROUTES)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,10 +13,11 @@ from pathlib import Path
 from recto.agents.agent import Agent
 from recto.agents.agent_folder import Toolbox
 from recto.agents.folders import LoadedAgents, load_agents
-from recto.app.thread_folders import private_paths
+from recto.cli.server_settings import FILE
 from recto.config.run_settings import Mode
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
+from recto.files.storage.choose_storage import read_storage_url
 from recto.http.network import Network
 from recto.models.choose import choose_model, with_defaults
 from recto.models.ports import Model
@@ -27,7 +29,42 @@ from recto.tools.commands.placeholders import remove_leftovers
 from recto.tools.commands.terminal import Terminal
 from recto.tools.load_tools import load_folder_tools, load_package_tools, make_agent_tools, make_built_in_tools
 from recto.tools.registry import Registry
-from recto.tools.workspace.workspaces import check_given
+from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspaces, check_given
+
+
+def make_workspaces(settings: ServerSettings) -> Workspaces:
+    """Return the workspaces: a folder for each thread, or the configured one."""
+    code = (Path(sys.prefix), Path(__file__).parents[1])
+    return Workspaces(
+        root=settings.workspaces_folder,
+        given_folder=settings.workspace,
+        most_bytes=settings.work.workspace_bytes,
+        search=settings.search,
+        limits=settings.file_tools,
+        private=tuple(private_paths(settings)),
+        # Settings are also private. Guarding keeps tools from creating missing ones.
+        guarded=(*((settings.agents,) if settings.agents else ()), *_settings_files(settings), *code),
+    )
+
+
+def private_paths(settings: ServerSettings) -> Iterator[Path]:
+    """Yield the files of the server on this machine, which may contain secrets."""
+    yield from (settings.data, *_settings_files(settings))
+    if settings.database_url:
+        from recto.store.database.opening import (
+            database_file,  # here: servers without a database url need no database library
+        )
+
+        if file := database_file(settings.database_url):
+            yield from (file, *(file.with_name(file.name + ending) for ending in DATABASE_ENDINGS))
+    if settings.storage_url and isinstance(folder := read_storage_url(settings.storage_url), Path):
+        yield folder
+
+
+def _settings_files(settings: ServerSettings) -> tuple[Path, ...]:
+    """Return the configuration file of the server and the default one."""
+    return settings.config_file, Path(FILE)
+
 
 LOGGER = logging.getLogger("recto.app")
 IGNORE_FOLDER = "The server uses the folder `agents` of this directory; ignore it with --agents none"

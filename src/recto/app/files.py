@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -10,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from recto.api.access.rate import is_loopback
+from recto.agents.agent import Agent
 from recto.app.agents import network_of
 from recto.config.settings import ServerSettings
 from recto.files.attachments import Attachments
@@ -21,13 +23,21 @@ from recto.files.signing import Signer, load_keys, parse_keys
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.owner import claim_storage, owner_of
 from recto.files.storage.storage_health import StorageHealth
+from recto.http.network import is_loopback
 from recto.ids import new_id
+from recto.sandbox.bubblewrap import program_path
 from recto.store.store import Store
+from recto.tools.client_schema import Schemas
+from recto.tools.external.live_tools import LiveTools, tool_sources
+from recto.tools.external.sandbox import Sandbox
+from recto.tools.external.services import ExternalServices, ToolSource
+from recto.tools.registry import Registry
 from recto.worker.context.pictures import Pictures
 from recto.worker.context.thread_files import FileServices
 
 if TYPE_CHECKING:
     from recto.files.fetch.outbound import Outbound
+
 
 # A storage that does not answer for so long when the server starts cannot be used.
 START_SECONDS = 60.0
@@ -141,3 +151,44 @@ def has_reachable_urls(settings: ServerSettings) -> bool:
         return settings.pictures.image_urls
     host = urlsplit(settings.gate.public_url or "").hostname
     return host is not None and not is_loopback(host)
+
+
+def make_live_tools(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry], schemas: Schemas
+) -> LiveTools:
+    """Return the own and external tools of every agent. Starts nothing."""
+    services = make_services(settings, schemas)
+    sources = {name: tool_sources(agent, own[name], services) for name, agent in agents.items()}
+    return LiveTools(own, sources, {name: agent.confirm for name, agent in agents.items()})
+
+
+def try_tools(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
+) -> Mapping[str, Sequence[ToolSource]]:
+    """Connect to every external source once, concurrently. Returns the sources of each agent."""
+    return asyncio.run(_discover(settings, agents, own))
+
+
+async def _discover(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
+) -> Mapping[str, Sequence[ToolSource]]:
+    tools = make_live_tools(settings, agents, own, Schemas(settings.schemas))
+    tools.start()
+    try:
+        # A source that does not respond in time reports that itself.
+        await asyncio.gather(*[tools.wait_for_first_try(name, 2 * settings.external.start_seconds) for name in agents])
+    finally:
+        await tools.stop()
+    return tools.sources
+
+
+def make_services(settings: ServerSettings, schemas: Schemas) -> ExternalServices:
+    """Return the services that external tools share."""
+    outbound = make_outbound(settings)
+    return ExternalServices(
+        settings=settings.external,
+        environment=os.environ,
+        open_web=lambda internal: outbound().open_web(internal=internal),
+        sandbox=Sandbox(program=program_path(), scratch_bytes=settings.external.scratch_bytes),
+        schemas=schemas,
+    )

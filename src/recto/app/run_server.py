@@ -19,38 +19,44 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from recto.api.access.auth import Authenticator, local_token
 from recto.api.access.gate import GateRules
-from recto.api.access.rate import is_loopback
 from recto.api.backend import AgentCatalog, Backend, FileService, ModelCatalog, Operations, RunService
 from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.files.uploads import ActiveUploads
-from recto.api.gateway.relayed_response import OpenCalls
+from recto.api.gateway.routes import OpenCalls
 from recto.api.listen import listen
 from recto.api.router import Api
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
 from recto.api.web_page import ASSETS
-from recto.app.agents import AgentsAndModels, load_agents_and_models, make_terminal, model_of, network_of, upstreams_of
+from recto.app.agents import (
+    AgentsAndModels,
+    load_agents_and_models,
+    make_terminal,
+    make_workspaces,
+    model_of,
+    network_of,
+    upstreams_of,
+)
 from recto.app.check_server import check_values
-from recto.app.external import make_live_tools
 from recto.app.files import (
     Address,
     Library,
     make_file_services,
     make_library,
+    make_live_tools,
     make_outbound,
     make_signer,
     now,
     open_files,
 )
-from recto.app.thread_folders import make_workspaces
 from recto.config.run_settings import CleaningSettings
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
-from recto.engine.dispatch import Dispatcher
+from recto.engine.dispatch import Dispatcher, run_cleanup
 from recto.engine.hub import Hub
-from recto.engine.janitor import run_cleanup
 from recto.files.signing import FILES, Signer
+from recto.http.network import is_loopback
 from recto.ids import new_id
 from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
@@ -59,7 +65,7 @@ from recto.models.wire_protocol import ProviderSdk
 from recto.store.database.folder import DataFolder
 from recto.store.ports import Claimant
 from recto.store.store import Store, open_store
-from recto.store.threads.cleaning import Retention
+from recto.store.threads.cleanup import Retention
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
 from recto.tools.external.live_tools import LiveTools
@@ -70,18 +76,11 @@ from recto.tracing.spans import Tracer
 from recto.worker.context.thread_files import FileServices
 from recto.worker.gateway.gateway_memory import GatewayMemory
 from recto.worker.gateway.relay import Gateway, GatewayParts
+from recto.worker.load_run import preview
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.model.suggest import suggest
-from recto.worker.preview import preview
-from recto.worker.runtime import (
-    Checkpoint,
-    ModelServices,
-    Runtime,
-    ToolServices,
-    forget_deleted,
-    ignore_checkpoint,
-)
+from recto.worker.runtime import Checkpoint, ModelServices, Runtime, ToolServices, forget_deleted, ignore_checkpoint
 
 LOGGER = logging.getLogger("recto.app")
 # Number of new objects after which the garbage collector runs.

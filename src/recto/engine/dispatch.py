@@ -1,19 +1,20 @@
-"""Dispatch of runs to the workers of one process: claims, leases, release. A wake-up is a hint; the run row is the
-truth.
+"""Dispatch of runs to the workers of one process: claims, leases, release; and the periodic cleanup.
+
+A wake-up is a hint; the run row is the truth.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recto.config.run_settings import DispatchSettings
 from recto.conversation.input.run_input import RunInput
 from recto.engine.ports import RunWorker, Signal
-from recto.errors import StoreError
+from recto.errors import RectoError, StoreError
 from recto.store.ports import Admission, AdmissionResult, Claimant, Lease, RunQueue, StoredRun
 
 LOGGER = logging.getLogger("recto.engine")
@@ -245,3 +246,29 @@ class Dispatcher:
                 one.task.cancel()
         for run in await self._runs.list_cancelled(list(renewed)):
             self.cancel(run)
+
+
+# Seconds between two rounds of one task, so that cleanup does not block other writes.
+PAUSE_SECONDS = 0.2
+
+
+async def run_cleanup(tasks: Mapping[str, Callable[[], Awaitable[int]]], pause: float) -> None:
+    """Run each cleanup task until it returns 0, pause, and repeat until cancelled. A failing task does not stop the
+    others.
+    """
+    while True:
+        for name, clean in tasks.items():
+            await _run_task(name, clean)
+        await asyncio.sleep(pause)
+
+
+async def _run_task(name: str, clean: Callable[[], Awaitable[int]]) -> None:
+    try:
+        total = 0
+        while count := await clean():
+            total += count
+            await asyncio.sleep(PAUSE_SECONDS)
+        if total:
+            LOGGER.info("cleaned up %d %s that were to be kept no longer", total, name)
+    except Exception as error:  # a loop that ended would keep everything forever
+        LOGGER.warning("could not clean up %s: %s", name, error, exc_info=not isinstance(error, RectoError))

@@ -76,7 +76,7 @@ class Network:
         """Return the proxy for a URL. Hosts on this machine never use one."""
         proxy = self.proxies.get(url.scheme)
         host = url.hostname or ""
-        return None if proxy is None or _is_loopback(host) or self._is_excluded(host, url.port) else proxy
+        return None if proxy is None or is_loopback(host) or self._is_excluded(host, url.port) else proxy
 
     def _is_excluded(self, host: str, port: int | None) -> bool:
         for entry in filter(None, (part.strip().lower() for part in self.no_proxy.split(","))):
@@ -122,11 +122,12 @@ def _parse_proxy(value: str, setting: str) -> Proxy:
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return True if only this machine can reach the host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
 def _contains(network: str, host: str) -> bool:

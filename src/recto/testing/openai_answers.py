@@ -20,11 +20,10 @@ def chat_events(answer: Answer) -> tuple[bytes, ...]:
     deltas += [{"reasoning_content": piece} for piece in PIECES.findall(answer.reasoning)]
     deltas += [{"content": piece} for piece in PIECES.findall(answer.text)]
     for index, call in enumerate(answer.calls):
-        function = {"name": call.name, "arguments": ""}
+        function: dict[str, object] = {"name": call.name, "arguments": ""}
         deltas.append({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
-        deltas.extend(
-            {"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in argument_pieces(call)
-        )
+        for piece in argument_pieces(call):
+            deltas.append({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
     if answer.fault:
         kind, message = answer.fault

@@ -25,22 +25,26 @@ from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.interrupts import DENIED
 from recto.conversation.json import Json, load_object
 from recto.conversation.log import Entry, SkillChanged, StateChanged, view
+from recto.conversation.message_files import FileRef
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
+from recto.conversation.next_step import CallModel, Compact, Finished, RunTools, next_step
 from recto.conversation.thread_state import is_same, merge_sent_state, state_events, state_text
 from recto.conversation.ui.compile_ui import ui_events
-from recto.engine.ports import Signal
+from recto.engine.ports import NextStep, Preview, Signal
+from recto.page.text.tokens import known_tokens, note_tokens
 from recto.skills.triggers import triggered
 from recto.store.ports import RunChange, StoredRun
 from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
 from recto.tracing.spans import NO_SPAN, TraceSpan
-from recto.worker.context.prompt_context import most_history
+from recto.worker.context.page_facts import needs_summary, next_page
+from recto.worker.context.prompt_context import build_quote, most_history
 from recto.worker.context.thread_files import has_files
 from recto.worker.log_cache import CachedLog, LogQuery, is_unread
 from recto.worker.log_writer import LogWriter
 from recto.worker.recorder import Recorder
 from recto.worker.run_inputs import PageState, RunInputs
-from recto.worker.run_state import LoadedRun, RunState, is_done_in_time
+from recto.worker.run_state import LoadedRun, RunState, is_done_in_time, snapshot
 from recto.worker.runtime import Runtime
 from recto.worker.tools.shared_state import apply_state_changes
 from recto.worker.tools.tool_context import execute
@@ -92,7 +96,7 @@ async def prepare_inputs(
     used_ids = frozenset[str]()
     if is_unread(cached.entries) and not row.entered:
         used_ids = await store.log.find_ids(row.thread, [row.id, *[message.id for message in request.messages]])
-    admitted = AdmittedRun(
+    admission = AdmittedRun(
         admitted_at=row.created,
         response_id=row.response_id,
         turn_id=row.id,
@@ -101,7 +105,7 @@ async def prepare_inputs(
         used_ids=used_ids,
         patience=timedelta(seconds=agent.limits.client_seconds),
     )
-    entries = () if row.entered or request.compact else _admit(agent, cached.entries, request, row, admitted)
+    entries = () if row.entered or request.compact else _admit(agent, cached.entries, request, row, admission)
     log_view = view((*cached.entries, *entries))
     user = log_view.messages[log_view.turn_start] if log_view.turn_start < len(log_view.messages) else None
     opening_id = user.response_id if isinstance(user, UserMessage) else ""
@@ -122,7 +126,7 @@ async def prepare_inputs(
         agent=agent,
         model=model,
         approved_tools=frozenset(approved),
-        awaited_tools=frozenset(call.name for call in pending_calls(log_view, admitted.own_tools)),
+        awaited_tools=frozenset(call.name for call in pending_calls(log_view, admission.own_tools)),
         continues_turn=continues_turn,
         datasets=tuple(await store.datasets.find_usable(row.owner, datasets)) if datasets else (),
         pages=PageState(
@@ -205,7 +209,11 @@ async def _read_events(runtime: Runtime, row: StoredRun) -> Sequence[bytes]:
 async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Sequence[bytes]) -> None:
     """Hold the entries of the input, and the events that readers need first, for the first write."""
     row, writer, inputs = run.state.row, run.writer, run.inputs
-    events = _discard_unlogged(writer, sent_events)
+    for body in sent_events:
+        event = load_object(body) or {}
+        writer.reserve_ids(id for key in ID_FIELDS if isinstance(id := event.get(key), str))
+    logged = {entry.id for entry in writer.log}
+    events = list(discard_lost(sent_events, logged=logged, reason=TAKEN_OVER, upto=writer.last_id))
     if row.entered:
         if events:
             writer.hold(RunChange(entered=True), events)
@@ -227,15 +235,6 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Seq
         content: Mapping[str, Json] = {"notes": list(notes)}
         events.append(ActivityUpdate(message=f"{row.id}-left-out", activity="recto.attachments", content=content))
     writer.hold(RunChange(entries=new, entered=True), events)
-
-
-def _discard_unlogged(writer: LogWriter, sent_events: Sequence[bytes]) -> list[Event]:
-    """Return events that discard messages of an earlier worker without a log entry, and reserve their ids."""
-    for body in sent_events:
-        event = load_object(body) or {}
-        writer.reserve_ids(id for key in ID_FIELDS if isinstance(id := event.get(key), str))
-    logged = {entry.id for entry in writer.log}
-    return list(discard_lost(sent_events, logged=logged, reason=TAKEN_OVER, upto=writer.last_id))
 
 
 async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
@@ -294,7 +293,7 @@ def skill_changes(inputs: RunInputs, log: Sequence[Entry], new: Sequence[Entry])
         if match:
             scenario = match.skill.scenario(options.scenario)
             name = scenario.name if scenario else None
-            yield SkillChanged(id=new_id(), time=created, skill=match.skill.name, scenario=name, said=match.said)
+            yield SkillChanged(id=new_id(), time=created, skill=match.skill.name, scenario=name, said=match.triggers)
         return
     active_name = active.skill if active else None
     skill = agent.skills.get(options.skill or active_name or "")
@@ -309,10 +308,73 @@ def skill_changes(inputs: RunInputs, log: Sequence[Entry], new: Sequence[Entry])
 def _state_changes(run: LoadedRun, new: Sequence[Entry]) -> Iterator[StateChanged]:
     """Yield the client's change of the state that it shares with the thread."""
     inputs, log = run.inputs, run.writer.log
-    before, created, sent = view((*log, *new)), inputs.row.created, inputs.request.state
-    after = merge_sent_state(log, before, sent, created)
+    before, created, client_state = view((*log, *new)), inputs.row.created, inputs.request.state
+    after = merge_sent_state(log, before, client_state, created)
     if not is_same(after, before.state):
         # Admission checked the size of the client's state, but not that of the merged one.
         text = state_text(after)
-        text = text if len(text) <= run.runtime.tools.state_bytes else state_text(sent)
+        text = text if len(text) <= run.runtime.tools.state_bytes else state_text(client_state)
         yield StateChanged(id=inputs.runtime.new_id(), time=created, value=text)
+
+
+FULL = "The page has no room: a run would summarise old messages first and send another page."
+ACTS = "The tool {name} would act on the client's answer first; this page shows the answer in place of its result."
+BEFORE = {
+    "run_tools": "A run would run tools first; this page has no results of them.",
+    "wait_for_client": "A run would wait for the results of the client's calls, and send nothing.",
+    "finished": "There is nothing to answer: a run would end, and send nothing.",
+}
+
+
+async def preview(runtime: Runtime, row: StoredRun, request: RunInput, refs: Sequence[FileRef] = ()) -> Preview:
+    """Return the page of a run that is not stored. `refs` are the files of its request."""
+    cached = await runtime.log_cache.read(log_query(runtime, row))
+    # Messages remember their pages, and those of the thread must remember only pages that were sent.
+    log = tuple([replace(entry) for entry in cached.entries])
+    for entry, copy in zip(cached.entries, log, strict=True):
+        if (tokens := known_tokens(entry, runtime.models.counter.name)) is not None:
+            note_tokens(copy, runtime.models.counter.name, tokens)
+    inputs, entries = await prepare_inputs(runtime, row, request, replace(cached, entries=log, model=""))
+    pages = inputs.pages
+    pages.calibrate(cached.calibration if cached.model == inputs.model.name else None)
+    pages.note_sent(cached.model)
+    notes = list(_unperformed_actions(inputs, log, entries))
+    log = (*log, *entries, *skill_changes(inputs, log, entries))
+    # A run that continues a turn does not use the file ids that admission made for a new turn.
+    new = [ref for ref in refs if not (inputs.continues_turn and ref.id.rpartition("-")[0] == row.response_id)]
+    await inputs.load_files(log, new)
+    files = inputs.open_tool_files(log) if pages.files.refs else None
+    models = runtime.models
+    pages.use_quote(await build_quote(inputs.agent, files, models.counter, discard_progress, models.quote_gate))
+    _, page, manifest = await next_page(inputs, log)
+    state = RunState.of(row, inputs.agent.limits, Signal(), runtime.clock)
+    step = _name_of(next_step(log, snapshot(state, inputs)))
+    if step == "call_model" and needs_summary(inputs, log, manifest):
+        step = "compact"
+    notes += [FULL] if step == "compact" else [BEFORE[step]] if step in BEFORE else []
+    return Preview(page=page, manifest=manifest, model=inputs.model.name, next=step, notes=tuple(notes))
+
+
+def _unperformed_actions(inputs: RunInputs, log: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield a note for each tool that would act on a client's answer."""
+    tools = inputs.pages.tools
+    calls = {call.id: call for call in pending_calls(view(log), tools.own_names())}
+    for entry in entries:
+        call = calls.get(entry.tool_call_id) if isinstance(entry, ToolMessage) else None
+        tool = tools.get(call.name) if call and call.runner != "client" else None
+        if tool and tool.mark.by_client:
+            yield ACTS.format(name=tool.name)
+
+
+def _name_of(step: object) -> NextStep:
+    match step:
+        case CallModel():
+            return "call_model"
+        case Compact():
+            return "compact"
+        case RunTools():
+            return "run_tools"
+        case Finished():
+            return "finished"
+        case _:
+            return "wait_for_client"

@@ -110,19 +110,17 @@ class LogCache:
         end_query = EndQuery(thread=query.thread, counter=query.counter.name, history=query.history, least=least)
         end = await self._store.log.read_end(end_query)
         if isinstance(end, MissingCounts):
-            await self._count_old(query, end.upto)
+            # Store missing token counts of old entries, so that later readers find them
+            upto = end.upto
+            thread, counter, last = query.thread, query.counter, 0
+            while entries := await self._store.log.list_uncounted(thread, counter.name, after=last, upto=upto):
+                messages = messages_of(entries)
+                await asyncio.to_thread(count_new, messages, counter)
+                counts = {message.id: tokens_of(message, counter) for message in messages}
+                await self._store.log.set_tokens(thread, counter.name, counts)
+                last = _last_seq(entries)
             end = await self._store.log.read_end(end_query)
         return end if isinstance(end, LogEnd) else None
-
-    async def _count_old(self, query: LogQuery, upto: int) -> None:
-        """Store missing token counts of old entries, so that later readers find them."""
-        thread, counter, last = query.thread, query.counter, 0
-        while entries := await self._store.log.list_uncounted(thread, counter.name, after=last, upto=upto):
-            messages = messages_of(entries)
-            await asyncio.to_thread(count_new, messages, counter)
-            counts = {message.id: tokens_of(message, counter) for message in messages}
-            await self._store.log.set_tokens(thread, counter.name, counts)
-            last = _last_seq(entries)
 
     def put(self, thread: str, log: CachedLog) -> None:
         """Keep a log for the next run. The logs that were not used for longest make room."""

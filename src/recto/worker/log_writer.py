@@ -41,7 +41,7 @@ class LogWriter:
         self._signal = signal
         self._used_ids: set[str] = set()
         self._has_held = False
-        self._held: RunChange | None = None
+        self._held_change: RunChange | None = None
         self._held_events: tuple[Event, ...] = ()
         self._is_writing_held = False
 
@@ -79,12 +79,12 @@ class LogWriter:
         if self._has_held:
             raise AssertionError(HOLD_ONCE)
         self._has_held = True
-        self._held, self._held_events = change, tuple(events)
-        self._log = (*self._log, *_numbered(change.entries, self._inputs.row.last_seq + 1))
+        self._held_change, self._held_events = change, tuple(events)
+        self._log = (*self._log, *_number(change.entries, self._inputs.row.last_seq + 1))
 
     async def flush(self) -> None:
         """Write held entries now."""
-        if self._held:
+        if self._held_change:
             await self.write(RunChange())
 
     async def write(self, change: RunChange, events: Sequence[Event] = ()) -> RecordResult:
@@ -105,14 +105,14 @@ class LogWriter:
         if self._inputs.pages.files.has_bytes:
             # The messages remember pages with the bytes of pictures, including messages from before the run.
             cache.drop(self._thread)
-        held = self._held or RunChange()
+        pending = self._held_change or RunChange()
         # Count the copies in the log here, because pages may have counted them already.
-        counts = await self._count((*self._log[len(self._log) - len(held.entries) :], *change.entries))
-        entries = (*held.entries, *change.entries)
-        full_change = replace(change, entries=entries, counts=counts, entered=held.entered or change.entered)
+        counts = await self._count((*self._log[len(self._log) - len(pending.entries) :], *change.entries))
+        entries = (*pending.entries, *change.entries)
+        full_change = replace(change, entries=entries, counts=counts, entered=pending.entered or change.entered)
         result = await self._commit(full_change, (*self._held_events, *events))
-        self._held, self._held_events = None, ()
-        self._append(full_change, result, len(held.entries))
+        self._held_change, self._held_events = None, ()
+        self._append(full_change, result, len(pending.entries))
         # Cache committed entries only.
         if log := self._inputs.to_cache(self._log):
             cache.put(self._thread, log)
@@ -134,22 +134,22 @@ class LogWriter:
         """Commit a change. A write of held entries must be the only one; after a failure they stay held."""
         if self._is_writing_held:
             raise AssertionError(WRITE_IN_PROGRESS)
-        self._is_writing_held = self._held is not None
+        self._is_writing_held = self._held_change is not None
         try:
             return await self._recorder.write(change, events)
         finally:
             self._is_writing_held = False
 
-    def _append(self, change: RunChange, result: RecordResult, held: int) -> None:
+    def _append(self, change: RunChange, result: RecordResult, pending_count: int) -> None:
         """Add committed entries to the log here. The first of them replace the held ones."""
-        committed = self._log[: len(self._log) - held]
-        new = _numbered(change.entries, result.last_seq - len(change.entries) + 1)
+        committed = self._log[: len(self._log) - pending_count]
+        new = _number(change.entries, result.last_seq - len(change.entries) + 1)
         for entry, tokens in zip(new, change.counts.tokens, strict=True):
             if tokens is not None:
                 note_tokens(entry, change.counts.counter, tokens)
         # Held entries whose expected numbers were right keep what pages remember of them.
-        is_as_held = self._log[len(committed) :] == new[:held]
-        self._log = (*self._log, *new[held:]) if is_as_held else (*committed, *new)
+        is_as_held = self._log[len(committed) :] == new[:pending_count]
+        self._log = (*self._log, *new[pending_count:]) if is_as_held else (*committed, *new)
 
     def reserve_ids(self, ids: Iterable[str]) -> None:
         """Use these ids for nothing else, because readers have seen them."""
@@ -189,5 +189,5 @@ def _last_unread(log: Sequence[Entry]) -> int:
     return max(entry.seq or 0 for entry in log if isinstance(entry, UnreadMessages))
 
 
-def _numbered(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
+def _number(entries: Sequence[Entry], first: int) -> tuple[Entry, ...]:
     return tuple([replace(entry, seq=first + place) for place, entry in enumerate(entries)])

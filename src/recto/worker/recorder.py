@@ -69,21 +69,21 @@ class Recorder:
                     await asyncio.wait((self._flushing,))
                 if self._failure:
                     raise self._failure
-                merged, bodies = self._take_pending(events)
+                merged_events, bodies = self._take_pending(events)
                 result = await self._store.runs.record(self._lease, replace(change, events=bodies), self._clock())
                 self.outcome = change.ending.outcome if change.ending else self.outcome
-                self._publish(merged, bodies, result)
+                self._publish(merged_events, bodies, result)
                 return result
         finally:
             self._schedule()
 
     def _take_pending(self, events: Sequence[Event] = ()) -> tuple[list[Event], list[bytes]]:
         """Remove the pending events, and return them merged with more events, and their bytes."""
-        merged = merge((*self._pending, *events))
+        merged_events = merge((*self._pending, *events))
         self._pending, self._pending_characters = [], 0
         self._stop_timer()
         # Copy the bytes: the encoder's objects keep its whole buffer alive, and the hub keeps recent events.
-        return merged, [bytes(memoryview(body)) for event in merged for body in encode_event(event)]
+        return merged_events, [bytes(memoryview(body)) for event in merged_events for body in encode_event(event)]
 
     def _publish(self, events: Sequence[Event], bodies: Sequence[bytes], result: RecordResult) -> None:
         if any(isinstance(event, DELTAS) for event in events):

@@ -95,7 +95,7 @@ class RunState:
         self.problem = problem
         if isinstance(error, ReplyUnusable):
             self.unusable += 1
-            self.correction = error.told
+            self.correction = error.correction
         elif isinstance(error, PageTooLong) and not is_for_pictures:
             self.too_long += 1
         elif error.may_retry or is_for_pictures:

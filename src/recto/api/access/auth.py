@@ -15,11 +15,10 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recto.api.access.rate import is_loopback
 from recto.api.backend import LOCAL, AuthResult, Denied, User, is_name
 from recto.config.access_settings import AuthSettings
 from recto.errors import NOT_SHOWN, SettingsError
-from recto.http.network import Network
+from recto.http.network import Network, is_loopback
 
 if TYPE_CHECKING:
     from recto.api.access.jwt import JwtReader, KeySource

@@ -234,7 +234,7 @@ class Gate:
         result = await self._authenticator.admit(credentials)
         if not isinstance(result, User) or not result.is_caller or request.scope["path"].startswith(GATEWAY):
             return result
-        from recto.store.threads.thread_rows import ThreadsQuery  # here: a check of settings needs no database
+        from recto.store.threads.threads import ThreadsQuery  # here: a check of settings needs no database
 
         try:
             page = await backend_of(request).store.threads.list_page(result.name, ThreadsQuery(limit=1))

@@ -21,13 +21,12 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.types import Options
 
-from recto.api.access.rate import is_loopback
 from recto.api.backend import AuthResult, Delayed, Denied, User, is_name
 from recto.config.run_settings import Timeouts
 from recto.conversation.json import load_object
 from recto.errors import NOT_SHOWN, SettingsError
 from recto.http.client import HttpClient
-from recto.http.network import Network
+from recto.http.network import Network, is_loopback
 
 LOGGER = logging.getLogger("recto.auth")
 SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)

@@ -63,11 +63,3 @@ def neighbourhood(peer: str) -> str:
         return peer
     mapped = address.ipv4_mapped
     return str(mapped) if mapped else str(ip_network((int(address), NETWORK_BITS), strict=False))
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach the host."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -19,8 +19,8 @@ from recto.api.bodies import read_object
 from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, find_kit_agent
 from recto.api.parameters import in_query
 from recto.api.route import JSON_MEDIA, Route
+from recto.api.runs.admit import own_thread
 from recto.api.runs.stream_join import event_renderer, render_context
-from recto.api.runs.thread_names import own_thread
 from recto.api.threads.routes import drop_thread
 from recto.conversation.events import read_view_snapshot
 from recto.conversation.history import time_text
@@ -29,7 +29,8 @@ from recto.conversation.log import view
 from recto.conversation.message_snapshots import MessageRow, message_rows
 from recto.conversation.title import MOST, check_title
 from recto.errors import WireError
-from recto.store.threads.thread_rows import StoredThread, ThreadsQuery
+from recto.store.threads.thread_rows import StoredThread
+from recto.store.threads.threads import ThreadsQuery
 
 THREADS = f"{BASE}/threads"
 ONE = f"{THREADS}/{{thread}}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,11 +17,12 @@ from recto.agents.agent import CHAT, Agent
 from recto.agents.spoken_language import choose_agent
 from recto.api.backend import Backend, backend_of, user_of
 from recto.api.bodies import RunRequest
-from recto.api.parameters import zone_of
+from recto.api.parameters import in_path, zone_of
 from recto.api.runs.admit_files import StorableRequest, find_signed_files, store_files
 from recto.api.runs.stream_join import event_renderer
 from recto.api.runs.streams import stream, stream_new, wants_stream
 from recto.conversation.history import time_text
+from recto.conversation.input.input_rules import UUID
 from recto.conversation.input.run_input import TRACEPARENT, RunInput, RunOptions, add_traceparent, read_traceparent
 from recto.conversation.interrupts import interrupts_of
 from recto.conversation.json import dump
@@ -34,6 +36,7 @@ from recto.store.runs.admission import token_limit_error
 
 if TYPE_CHECKING:
     from recto.store.store import Store
+
 
 # Maximum characters of an unknown name in a message.
 NAME_CHARACTERS = 64
@@ -270,3 +273,34 @@ async def check_daily_tokens(backend: Backend, owner: str) -> None:
     day = await backend.store.users.read_spending(owner, now.astimezone(UTC).date())
     if (tokens := day.input + day.output) >= limit:
         raise token_limit_error(tokens, limit, now)
+
+
+THREADS = "/api/v1/agent/threads"
+THREAD_PATH = f"{THREADS}/{{id}}"
+ThreadId = Annotated[str, in_path("The thread's id, or an AG-UI client's name of it.")]
+# Never changes: a name must always map to the same thread.
+NAMES = uuid.UUID("5a0f6c1e-6b1d-4c53-9d1f-3f2f7f6a8e01")
+MAX_NAME = 512
+
+
+def thread_of(owner: str, name: str) -> str:
+    """Return the thread id of a user's thread name. Users with equal names have separate threads."""
+    if UUID.fullmatch(name):
+        return name.lower()
+    # User names contain no line break.
+    return str(uuid.uuid5(NAMES, f"{owner}\n{name}"))
+
+
+def check_name(name: str) -> None:
+    """Reject an invalid thread name."""
+    if not 0 < len(name) <= MAX_NAME:
+        raise WireError(where="threadId", problem=f"must have 1 to {MAX_NAME} characters, has {len(name):,}")
+
+
+async def own_thread(request: Request, name: str) -> str:
+    """Return the id of the caller's thread. Raises NotFound with the requested name."""
+    owner = user_of(request).name
+    thread = thread_of(owner, name)
+    if thread != name.lower() and not await backend_of(request).store.threads.get_for_admission(owner, thread):
+        raise NotFound(what="thread", id=name)
+    return thread

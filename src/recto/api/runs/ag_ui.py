@@ -19,10 +19,9 @@ from recto.api.backend import backend_of, user_of
 from recto.api.bodies import MAX_BYTES, RunRequest, check_run, digest_of, read_body
 from recto.api.parameters import in_path
 from recto.api.route import THREAD, Route
-from recto.api.runs.admit import stream_run
+from recto.api.runs.admit import MAX_NAME, check_name, stream_run, thread_of
 from recto.api.runs.routes import ContextShape, MessageShape, ResumeShape, ToolShape
 from recto.api.runs.stream_join import snapshot_stream
-from recto.api.runs.thread_names import MAX_NAME, check_name, thread_of
 from recto.conversation.input import agui
 from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
 from recto.conversation.input.run_input import RunInput, add_notes

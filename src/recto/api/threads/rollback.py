@@ -1,35 +1,228 @@
-"""Routes that change the view of a thread (R12, R13): rollback, undo, compact. The log keeps everything.
-
-The server rejects all three while a run of the thread is active or queued.
-"""
+"""Routes that change a thread's past: rollback, undo and compaction, and its files (R12): changes, restoring, copying."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, user_of
 from recto.api.bodies import NUL, check_run, digest_of, read_object
+from recto.api.parameters import in_query
 from recto.api.route import Route
-from recto.api.runs.admit import TaskAccepted, admit_run
-from recto.api.runs.thread_names import THREAD_PATH, ThreadId, own_thread
-from recto.api.threads.file_changes import FileChangeRow, changes_since
+from recto.api.runs.admit import THREAD_PATH, TaskAccepted, ThreadId, admit_run, own_thread
 from recto.api.threads.thread_messages import HistoryFile
 from recto.conversation.history import history_row
 from recto.conversation.input.agui import field_name
 from recto.conversation.input.input_rules import MAX_RUN_ID, UUID
 from recto.conversation.input.run_input import add_notes
 from recto.conversation.json import Json, dump, optional_text
-from recto.errors import NotFound, RectoError, WireError
-from recto.store.threads.rollbacks import RollbackOptions, ThreadRolledBack
+from recto.conversation.messages import UserMessage
+from recto.errors import Conflict, NotFound, RectoError, WireError
+from recto.store.threads.thread_rows import StoredThread
+from recto.store.threads.threads import RollbackOptions, ThreadRolledBack
+from recto.tools.daemon_thread import run_in_thread
+from recto.tools.workspace.restore_files import RestorePlan, RestoreResult, copy_folder, restore
+from recto.tools.workspace.snapshots import FolderState, Snapshots, SnapshotTurn, difference
+from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
 LOGGER = logging.getLogger("recto.api")
+FILES = f"{THREAD_PATH}/files"
+FIELDS = ("messageId", "snapshot", "paths")
+MOST_PATHS = 10_000
+# Name of worker threads for file work.
+WORKER_NAME = "snapshot"
+ONE_SOURCE = "name either a message in messageId or a snapshot, not both"
+ACTIVE_RUN = "A run of this thread is active or queued. Wait for its end, or cancel it, then restore the files."
+BUSY_FOLDER = (
+    "A tool of another thread or a background command is using this folder. Wait for its end, or stop it, then restore "
+    "the files."
+)
+Since = Annotated[str, in_query("The id of a user message: changes since before its turn.", max_length=1_000)]
+
+
+class FileChangeRow(TypedDict):
+    """A change of a file. One that is not `kept` was too large for the snapshot and cannot be restored."""
+
+    path: str
+    change: Literal["created", "changed", "deleted"]
+    kept: bool
+
+
+class FileChangesShape(TypedDict):
+    """Files that changed since before a turn, by path."""
+
+    changes: Sequence[FileChangeRow]
+
+
+class RestoreBody(BaseModel):
+    """The files to restore, all or `paths`, from before a turn or from a `snapshot`."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"messageId": "msg-002", "paths": ["src/app.py"]}}
+    )
+
+    message_id: str | None = Field(default=None, alias="messageId")
+    snapshot: str | None = None
+    paths: list[str] | None = Field(default=None, max_length=MOST_PATHS)
+
+
+class RestoredShape(TypedDict):
+    """The restored files, and those `left` because they could not be restored. `undo` is the snapshot to undo it."""
+
+    restored: Sequence[str]
+    left: Sequence[str]
+    undo: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RestoreRequest:
+    """The parsed request. No `paths` means all files."""
+
+    message: str | None
+    snapshot: str | None
+    paths: Collection[str] | None
+
+
+async def get_changes(request: Request, id: ThreadId, since: Since) -> FileChangesShape:
+    """Return the file changes since before a turn."""
+    backend = backend_of(request)
+    thread = await backend.store.threads.get(user_of(request).name, await own_thread(request, id))
+    rows = await changes_since(backend, thread, since)
+    if rows is None:
+        raise NotFound(what="snapshot of files since message", id=since)
+    return {"changes": rows}
+
+
+async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
+    """Restore files as before a turn, or undo a restore. Files created since are deleted."""
+    backend, body = backend_of(request), _parse_body(await read_object(request, b"{}"))
+    owner = user_of(request).name
+    thread = await backend.store.threads.get(owner, await own_thread(request, id))
+    snapshots = backend.files.snapshots
+    before = await _state_to_restore(backend, snapshots, thread, body) if snapshots else None
+    if snapshots is None or before is None:
+        raise NotFound(what="snapshot of files", id=body.message or body.snapshot or "")
+    workspace, terminal = _workspace(backend, thread), backend.files.terminal
+    async with lock_of(workspace.folder):
+        # Checked under the lock: a run takes a snapshot before it changes files, and waits for the lock.
+        if await backend.store.runs.list_open(owner, thread.id):
+            raise Conflict(ACTIVE_RUN)
+        if is_busy(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
+            raise Conflict(BUSY_FOLDER)
+        work = partial(_restore, snapshots, workspace, thread.id, before, body.paths)
+        undo, result = await run_in_thread(work, name=WORKER_NAME)
+    return {"restored": result.restored, "left": result.failed_paths, "undo": undo}
+
+
+def _parse_body(body: Mapping[str, Json]) -> _RestoreRequest:
+    """Parse the request. An unknown name may be a typo that would restore all files, so it is rejected."""
+    names = [field_name(body, name) for name in FIELDS]
+    unknown = next((name for name in body if name not in names), None)
+    if unknown is not None:
+        raise WireError(where=unknown, problem=f"is unknown; known are {', '.join(FIELDS)}")
+    message, snapshot = (optional_text(body, name, "body") for name in names[:2])
+    if (message is None) == (snapshot is None):
+        raise WireError(where="messageId", problem=ONE_SOURCE)
+    value = body.get("paths")
+    paths = [path for path in value if isinstance(path, str)] if isinstance(value, list) else []
+    if value is not None and not (isinstance(value, list) and len(paths) == len(value) <= MOST_PATHS):
+        raise WireError(where="paths", problem=f"must be a list of up to {MOST_PATHS:,} paths, each a string")
+    return _RestoreRequest(message=message, snapshot=snapshot, paths=None if value is None else frozenset(paths))
+
+
+async def _state_to_restore(
+    backend: Backend, snapshots: Snapshots, thread: StoredThread, body: _RestoreRequest
+) -> FolderState | None:
+    if body.message is not None:
+        return await _state_before(backend, thread, body.message)
+    state = await run_in_thread(partial(snapshots.of_undo, thread.id, body.snapshot or ""), name=WORKER_NAME)
+    return state if state and state.is_of(_workspace(backend, thread)) else None
+
+
+def _restore(
+    snapshots: Snapshots, workspace: Workspace, thread: str, before: FolderState, paths: Collection[str] | None
+) -> tuple[str, RestoreResult]:
+    """Restore after saving the current state for undo."""
+    undo, now = snapshots.save_undo(workspace, thread, before)
+    content = partial(snapshots.content, thread)
+    return undo, restore(workspace, RestorePlan(before=before, now=now, content=content, paths=paths))
+
+
+async def changes_since(backend: Backend, thread: StoredThread, message: str) -> Sequence[FileChangeRow] | None:
+    """Return the file changes of a thread since before the turn of a message; None without a snapshot."""
+    snapshots = backend.files.snapshots
+    before = await _state_before(backend, thread, message)
+    if snapshots is None or before is None:
+        return None
+    workspace = _workspace(backend, thread)
+    async with lock_of(workspace.folder):
+        now = await run_in_thread(partial(snapshots.state, workspace, thread.id), name=WORKER_NAME)
+    return [{"path": one.path, "change": one.change, "kept": one.is_kept} for one in difference(before, now)]
+
+
+async def copy_files(backend: Backend, fork: StoredThread, source: str, before: str | None) -> None:
+    """Copy the files of the source thread, as before a message, to a fork. A shared workspace is not copied.
+
+    All or no files are copied, even if the process is killed. A failure is logged; the fork exists anyway.
+    """
+    workspaces, snapshots = backend.files.workspaces, backend.files.snapshots
+    if workspaces is None or not _workspace(backend, fork).is_own:
+        return
+    old, new = (workspaces.of(thread) for thread in (source, fork.id))
+    state = await _state_before(backend, fork, before, source) if before else None
+    try:
+        async with lock_of(old.folder):
+            if not old.folder.is_dir():
+                return
+            finish = partial(_rewind, snapshots, new, source, state) if snapshots and state else None
+            copy = partial(copy_folder, old.folder, new.folder, most=new.most_bytes, finish=finish)
+            await run_in_thread(copy, name=WORKER_NAME)
+    except (OSError, RectoError) as error:
+        LOGGER.warning("The files of thread %s could not be copied for its fork: %s", source, error)
+
+
+def _rewind(snapshots: Snapshots, fork: Workspace, source: str, before: FolderState, folder: Path) -> None:
+    """Restore the earlier state in the copy, which is in `folder` until it is complete."""
+    copy = replace(fork, folder=folder)
+    now = snapshots.state(copy, source)
+    restore(copy, RestorePlan(before=before, now=now, content=partial(snapshots.content, source)))
+
+
+def _workspace(backend: Backend, thread: StoredThread) -> Workspace:
+    agent = backend.agents.by_name.get(thread.agent or backend.agents.default)
+    if backend.files.workspaces is None:
+        raise NotFound(what="workspace of thread", id=thread.id)
+    return backend.files.workspaces.of(thread.id, agent.workspace if agent else None)
+
+
+async def _state_before(backend: Backend, thread: StoredThread, message: str, source: str = "") -> FolderState | None:
+    """Return the files before the turn of a message, which may be out of view by now.
+
+    None without a snapshot, or if it is of another folder than the current workspace.
+    """
+    id, snapshots = source or thread.id, backend.files.snapshots
+    if snapshots is None or backend.files.workspaces is None or NUL in message:
+        return None
+    if not await run_in_thread(partial(snapshots.has_any, id), name=WORKER_NAME):
+        return None
+    log = await backend.store.log.read_up_to_entry(id, message)
+    user = log[-1] if log else None
+    if not isinstance(user, UserMessage) or user.time is None:
+        return None
+    turn = SnapshotTurn(message=message, admission_time=user.time)
+    state = await run_in_thread(partial(snapshots.of_turn, id, turn), name=WORKER_NAME)
+    return state if state and state.is_of(_workspace(backend, thread)) else None
+
+
 MOST_CHANGES = 1_000
 
 
@@ -150,6 +343,8 @@ async def _options(request: Request, id: str) -> RollbackOptions:
 
 
 ROUTES = (
+    Route("GET", f"{FILES}/changes", get_changes, "threads", errors=(404, 422)),
+    Route("POST", f"{FILES}/restore", restore_files, "threads", body=RestoreBody, errors=(404, 409, 413, 422)),
     Route(
         "POST", f"{THREAD_PATH}/rollback", roll_back_thread, "threads", body=RollbackBody, errors=(404, 409, 413, 422)
     ),

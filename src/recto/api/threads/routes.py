@@ -1,9 +1,9 @@
-"""Routes of threads: list, read, rename, delete, fork, and their runs. Threads of other users do not exist here."""
+"""Routes of threads: list, read, rename, delete, fork, their runs, and the daily savings of their user."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, cast
 
 from pydantic import BaseModel, Field, JsonValue
@@ -13,11 +13,11 @@ from typing_extensions import TypedDict
 from recto.agents.agent import Agent
 from recto.api.backend import Backend, RunService, backend_of, user_of
 from recto.api.bodies import NUL, read_object
-from recto.api.parameters import Cursor, PageLimit, in_query
+from recto.api.parameters import Cursor, PageLimit, day_of, in_query
 from recto.api.route import Route
+from recto.api.runs.admit import THREAD_PATH, THREADS, ThreadId, own_thread
 from recto.api.runs.routes import RunShape, run_row
-from recto.api.runs.thread_names import THREAD_PATH, THREADS, ThreadId, own_thread
-from recto.api.threads.file_changes import copy_files
+from recto.api.threads.rollback import copy_files
 from recto.api.threads.thread_messages import HistoryMessageShape, queued_row
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
@@ -30,9 +30,12 @@ from recto.conversation.message_snapshots import RenderContext
 from recto.conversation.messages import AssistantMessage
 from recto.conversation.title import MOST, check_title
 from recto.errors import NotFound, WireError
+from recto.page.manifest_rows import NAMED_RULES, link_of
+from recto.page.savings import FOLD
 from recto.store.ports import StoredEvent
-from recto.store.threads.forks import ForkOptions
-from recto.store.threads.thread_rows import StoppedRun, StoredThread, ThreadsQuery
+from recto.store.runs.spending import DailySaving
+from recto.store.threads.thread_rows import StoppedRun, StoredThread
+from recto.store.threads.threads import ForkOptions, ThreadsQuery
 from recto.tools.workspace.workspaces import drop_workspace
 
 LONGEST_SEARCH, MOST_TOOLS = 200, 200
@@ -306,6 +309,85 @@ def _interrupts(turn: View, locale: str, now: datetime) -> Sequence[InterruptRow
     ]
 
 
+SAVINGS = "/api/v1/agent/savings"
+USUAL_DAYS = timedelta(days=29)
+
+
+class RuleSavings(TypedDict):
+    """Savings of one fold rule in `calls` of an agent, in tokens and in billionths of the currency.
+
+    `saved` is the price of the saved tokens, `cost` the price of rewriting the provider's cache for it; both are null
+    without a known price. `ruleName` and `ruleLink` describe the rule.
+    """
+
+    agent: str
+    rule: str
+    ruleName: str | None
+    ruleLink: str | None
+    calls: int
+    tokens: int
+    saved: int | None
+    cost: int | None
+
+
+class PrefixBreaks(TypedDict):
+    """Prompt-cache prefix breaks of an agent by cause, with the tokens sent again and their price."""
+
+    agent: str
+    cause: str
+    breaks: int
+    tokens: int
+    cost: int | None
+
+
+class SavingsShape(TypedDict):
+    """Your folding savings between two days (UTC). Prices are in billionths of the currency."""
+
+    since: str
+    until: str
+    currency: str
+    rules: Sequence[RuleSavings]
+    breaks: Sequence[PrefixBreaks]
+
+
+async def get_savings(
+    request: Request,
+    since: Annotated[str | None, in_query("The first day, YYYY-MM-DD; by default 30 days ago.")] = None,
+    until: Annotated[str | None, in_query("The last day, YYYY-MM-DD; by default today.")] = None,
+    agent: Annotated[str | None, in_query("Return only savings of this agent.", max_length=64)] = None,
+) -> SavingsShape:
+    """Return your folding savings by rule and agent, and the prompt-cache breaks by cause."""
+    backend = backend_of(request)
+    last = day_of(until, "until") if until is not None else backend.clock().astimezone(UTC).date()
+    first = day_of(since, "since") if since is not None else max(last, date.min + USUAL_DAYS) - USUAL_DAYS
+    savings = await backend.store.users.read_savings(user_of(request).name, first, last, agent)
+    return {
+        "since": first.isoformat(),
+        "until": last.isoformat(),
+        "currency": backend.models.prices.currency,
+        "rules": [_rule_row(one) for one in savings if one.kind == FOLD],
+        "breaks": [
+            {"agent": one.agent, "cause": one.name, "breaks": one.calls, "tokens": one.tokens, "cost": one.cost}
+            for one in savings
+            if one.kind != FOLD
+        ],
+    }
+
+
+def _rule_row(one: DailySaving) -> RuleSavings:
+    rule = NAMED_RULES.get(one.name)
+    return {
+        "agent": one.agent,
+        "rule": one.name,
+        "ruleName": rule.name if rule else None,
+        "ruleLink": link_of(one.name) if rule else None,
+        "calls": one.calls,
+        "tokens": one.tokens,
+        "saved": one.saved,
+        "cost": one.cost,
+    }
+
+
 ROUTES = (
     Route("GET", THREADS, list_threads, "threads", errors=(422,)),
     Route("GET", THREAD_PATH, get_thread, "threads", errors=(404,)),
@@ -322,4 +404,5 @@ ROUTES = (
         errors=(404, 413, 422),
     ),
     Route("GET", f"{THREAD_PATH}/runs", get_runs_of_thread, "threads", errors=(404, 422)),
+    Route("GET", SAVINGS, get_savings, "calls", errors=(422,)),
 )

@@ -16,8 +16,8 @@ from recto.api.backend import backend_of, user_of
 from recto.api.bodies import NUL
 from recto.api.parameters import day_of, in_query, zone_of
 from recto.api.route import Route
+from recto.api.runs.admit import THREAD_PATH, ThreadId, own_thread
 from recto.api.runs.stream_join import render_context
-from recto.api.runs.thread_names import THREAD_PATH, ThreadId, own_thread
 from recto.conversation.history import QUEUED, FileUrlSigner, history_row
 from recto.conversation.input.input_rules import NO_UUID, UUID
 from recto.conversation.locale import DEFAULT_LOCALE
@@ -25,9 +25,9 @@ from recto.conversation.log import View
 from recto.conversation.message_snapshots import detailed_rows, message_rows
 from recto.conversation.messages import File, UserMessage
 from recto.errors import InvalidRequest, WireError
-from recto.store.runs.queued import QueuedMessage
 from recto.store.threads.history import HistoryQuery
-from recto.store.threads.message_pages import NOT_SEEN, MessagesQuery
+from recto.store.threads.messages import NOT_VISIBLE, MessagesQuery
+from recto.store.threads.queued_messages import QueuedMessage
 
 HISTORY = "/api/v1/agent/history"
 MOST = 1_000
@@ -139,7 +139,7 @@ async def get_messages(
 ) -> MessagesShape:
     """Return the visible messages of a thread, or those after an id. Output of an active run is in its events."""
     if since is not None and NUL in since:
-        raise WireError(where="since", problem=NOT_SEEN.format(id=since[:64]))
+        raise WireError(where="since", problem=NOT_VISIBLE.format(id=since[:64]))
     backend, thread = backend_of(request), await own_thread(request, id)
     query = MessagesQuery(thread=thread, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
     page = await backend.store.messages.read_page(user_of(request).name, replace(query, with_runs=details))

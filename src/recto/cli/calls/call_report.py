@@ -182,7 +182,12 @@ def part_lines(page: PageReport, *, every: bool) -> Iterator[PartLine]:
     parts = [
         (place, part) for place, (part, size) in enumerate(zip(manifest.parts, manifest.sizes, strict=True)) if size
     ]
-    for key, group in groupby(parts, key=lambda one: _group_of(one[1])):
+
+    def find_group(entry: tuple[int, Part]) -> str | None:
+        _place, part = entry
+        return part.kind if part.decision == DECISION_KEPT and part.kind in ("tool", "message") else None
+
+    for key, group in groupby(parts, key=find_group):
         by_place = dict(group)
         if key is None or every or len(by_place) <= FEW:
             yield from [_line(place, page) for place in by_place]
@@ -197,10 +202,6 @@ def part_lines(page: PageReport, *, every: bool) -> Iterator[PartLine]:
             rule="",
             why=reason_text(None, group_parts[0].reason),
         )
-
-
-def _group_of(part: Part) -> str | None:
-    return part.kind if part.decision == DECISION_KEPT and part.kind in ("tool", "message") else None
 
 
 def _line(place: int, page: PageReport) -> PartLine:
@@ -307,22 +308,17 @@ def _change_cells(row: Object) -> Sequence[str | Text]:
     )
     part = cast("Part", now or was)
     if now is None or was is None:
-        return sign, Text(name_of(part)), f"{part.tokens_after:,}", Text(_instead(row))
+        instead, text = row.get("instead"), code_name(change)
+        if instead is not None:
+            text = _("was left out before") if change == "added" else _("now left out with others, {count} in all")
+            text = text.format(count=as_object(instead, "instead").get("count"))
+        return sign, Text(name_of(part)), f"{part.tokens_after:,}", Text(text)
     tokens = f"{was.tokens_after:,} > {now.tokens_after:,}" if was.tokens_after != now.tokens_after else ""
     fields = [str(one) for one in cast("Sequence[Json]", row.get("fields", ()))]
     text = _(", ").join(map(code_name, fields))
     if "decision" in fields:
         text += _(": ") + f"{code_name(now.decision)} {now.rule or ''}".strip()
     return sign, Text(name_of(now)), tokens or f"{now.tokens_after:,}", Text(text)
-
-
-def _instead(row: Object) -> str:
-    change, instead = str(row["change"]), row.get("instead")
-    if instead is None:
-        return code_name(change)
-    if change == "added":
-        return _("was left out before")
-    return _("now left out with others, {count} in all").format(count=as_object(instead, "instead")["count"])
 
 
 def break_line(difference: Object) -> str:
@@ -335,19 +331,14 @@ def break_line(difference: Object) -> str:
                 "The prefix breaks at byte {offset:,}, in {part}: {cause}. {tokens:,} unchanged tokens after it must "
                 "be read again."
             )
-            part, cause = _place(difference, source), code_name(cause, "causes")
-            return text.format(offset=kept, part=part, cause=cause, tokens=again)
+            match difference:
+                case {"firstDifference": {"before": {"kind": str(kind), "source": str(id), "role": role}}}:
+                    part = _part_name(kind, str(role or ""), id)
+                case _:
+                    part = source
+            return text.format(offset=kept, part=part, cause=code_name(cause, "causes"), tokens=again)
         case _:
             return _("The prefix holds: the page starts with the whole previous page.")
-
-
-def _place(difference: Object, source: str) -> str:
-    """Return the name of the part in which a prefix break occurs."""
-    match difference:
-        case {"firstDifference": {"before": {"kind": str(kind), "source": str(id), "role": role}}}:
-            return _part_name(kind, str(role or ""), id)
-        case _:
-            return source
 
 
 def reason_text(rule: str | None, reason: str) -> str:
@@ -355,16 +346,12 @@ def reason_text(rule: str | None, reason: str) -> str:
     patterns = translations("reasons")
     if not patterns:
         return why(rule, reason)
-    texts = "；".join(_translate_reason(one, patterns) for one in reason.split("; "))
+    texts: list[str] = []
+    for one in reason.split("; "):
+        matches = ((re.fullmatch(pattern, one), text) for pattern, text in patterns.items())
+        texts.append(next((match.expand(text) for match, text in matches if match), one))
     name = translations("rules").get(rule or "")
-    return f"{name}：{texts}" if name else texts
-
-
-def _translate_reason(reason: str, patterns: Mapping[str, str]) -> str:
-    for pattern, text in patterns.items():
-        if match := re.fullmatch(pattern, reason):
-            return match.expand(text)
-    return reason
+    return f"{name}：{'；'.join(texts)}" if name else "；".join(texts)
 
 
 def new_table(*columns: Column) -> Table:

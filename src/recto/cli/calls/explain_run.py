@@ -147,7 +147,7 @@ async def _find_run(store: Store, id: str, user: str | None) -> StoredRun:
         names = ", ".join(sorted(run.owner for run in runs))
         allowed = f"several users have a run with this name: {names}. Choose one with --user"
         raise SettingsError(name="RUN", value=id, allowed=allowed)
-    return runs[0]
+    return next(iter(runs))
 
 
 def call_row(explanation: CallExplanation) -> dict[str, Json]:

@@ -66,6 +66,13 @@ def call_view(row: Object, title: str, calls: Table | None = None, *, every: boo
     grouping of unchanged parts.
     """
     page = read_page_report(row)
+    match row:
+        case {"before": {"run": str(run), "n": number}, "difference": {**difference}}:
+            since = _("Since call {n}") if run == row["run"] else _("Since call {n} of run {run}")
+            comparison = changes(difference, since.format(n=number, run=run[-8:]))
+        case _:
+            text = _("This is the first call for this purpose in the thread: there is nothing to compare it with.")
+            comparison = Text(text)
     return Group(
         Text(title.format(n=row["n"], calls=row["calls"], run=row["run"])),
         *_lines(_first_lines(row, page)),
@@ -77,7 +84,7 @@ def call_view(row: Object, title: str, calls: Table | None = None, *, every: boo
         left_out(page.manifest),
         *_lines(rule_lines(page.manifest, every=every)),
         BLANK,
-        _since(row),
+        comparison,
     )
 
 
@@ -141,17 +148,6 @@ def _size(page: PageReport) -> str:
     return _("{tokens:,} tokens in {bytes:,} bytes").format(tokens=page.manifest.tokens.tokens, bytes=page.size)
 
 
-def _since(row: Object) -> RenderableType:
-    match row:
-        case {"before": {"run": str(run), "n": number}, "difference": {**difference}}:
-            title = _("Since call {n}") if run == row["run"] else _("Since call {n} of run {run}")
-            return changes(difference, title.format(n=number, run=run[-8:]))
-        case _:
-            return Text(
-                _("This is the first call for this purpose in the thread: there is nothing to compare it with.")
-            )
-
-
 async def report_context(request: SendRequest, thread: str, agent: str | None) -> RenderableType:
     """Report on the next page of a thread; a new thread has the page of its agent."""
     props = {"forwardedProps": {"agent": agent}} if agent else {}
@@ -160,7 +156,14 @@ async def report_context(request: SendRequest, thread: str, agent: str | None) -
 
 async def report_call(request: SendRequest, thread: str, number: int) -> RenderableType:
     """Report on a call, counted from the newest (1), and its difference from the previous one."""
-    calls = await _fetch_calls(request, thread)
+    try:
+        answer = await request(f"/threads/{thread}/calls?limit={MOST_CALLS}", None)
+    except RequestRefused as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        answer = {"calls": ()}
+    # Newest first.
+    calls = [row for _path, row in objects(answer.get("calls"), "calls")]
     if not calls:
         return Text(_("There are no model calls in this thread yet. Send a message first."))
     if not 1 <= number <= len(calls):
@@ -171,17 +174,6 @@ async def report_call(request: SendRequest, thread: str, number: int) -> Rendera
     rows = [(place + 1, calls[place]) for place in range(first, min(first + CALLS_LISTED, len(calls)))]
     table = calls_table(rows, number) if len(calls) > 1 else None
     return call_view(row, _("Call {n} of {calls}, counted from the newest; run {run}"), table)
-
-
-async def _fetch_calls(request: SendRequest, thread: str) -> Sequence[Object]:
-    """Return the calls of a thread, newest first; empty for an unknown thread."""
-    try:
-        answer = await request(f"/threads/{thread}/calls?limit={MOST_CALLS}", None)
-    except RequestRefused as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return ()
-    return [row for _path, row in objects(answer.get("calls"), "calls")]
 
 
 async def _fetch_call(request: SendRequest, calls: Sequence[Object], place: int) -> Object:

@@ -72,7 +72,13 @@ class AgentTrial:
             problem = error
         finally:
             runs = tuple([str(event["runId"]) for event in events if event["type"] == "RUN_STARTED"])
-            replies = tuple(_split_replies(events))
+            # The tool events of each reply.
+            replies: list[list[Mapping[str, Json]]] = [[]]
+            for event in events:
+                if str(event["type"]).startswith(("TOOL_CALL", "TEXT_MESSAGE_START")):
+                    if replies[-1] and replies[-1][-1]["type"] == RESULT != event["type"]:
+                        replies.append([])
+                    replies[-1].append(event)
             self.results.append(
                 TurnResult(runs=runs, replies=replies, answer=turn.text, outcome=turn.outcome, problem=problem)
             )
@@ -131,27 +137,13 @@ def _settings(folder: Path, temporary: Path, model: str | None) -> ServerSetting
     return replace(settings, has_one_model=model is not None, **overrides)
 
 
-def _split_replies(events: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Mapping[str, Json]]]:
-    """Yield the tool events of each reply."""
-    tool_events = [event for event in events if str(event["type"]).startswith(("TOOL_CALL", "TEXT_MESSAGE_START"))]
-    reply = list[Mapping[str, Json]]()
-    for event in tool_events:
-        if reply and reply[-1]["type"] == RESULT != event["type"]:
-            yield reply
-            reply = []
-        reply.append(event)
-    yield reply
-
-
 async def _load_calls(settings: ServerSettings, turn: TurnResult) -> list[CallExplanation]:
     """Return the model calls of the turn from the temporary database."""
     from recto.cli.calls.explain_run import REPLY, explain_call
 
-    explanations: list[CallExplanation] = []
-    for run in dict.fromkeys(turn.runs):
-        calls = (await explain_call(settings, run, None, None)).calls
-        explanations += [await explain_call(settings, run, one.number, None) for one in calls if one.purpose == REPLY]
-    return explanations
+    runs = [(run, await explain_call(settings, run, None, None)) for run in dict.fromkeys(turn.runs)]
+    numbers = [(run, call.number) for run, explanation in runs for call in explanation.calls if call.purpose == REPLY]
+    return [await explain_call(settings, run, number, None) for run, number in numbers]
 
 
 def _print(turn: TurnResult, calls: Sequence[CallExplanation]) -> None:

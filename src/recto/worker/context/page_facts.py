@@ -92,7 +92,7 @@ def facts(run: RunInputs, context: PromptContext, log: tuple[Entry, ...]) -> Fac
     user = log_view.messages[log_view.turn_start] if log_view.turn_start < len(log_view.messages) else None
     turn = Turn(
         response_id=user.response_id if isinstance(user, UserMessage) else "",
-        admitted=user.time if user else None,
+        admitted_at=user.time if user else None,
         zone=run.zone,
         datasets=run.datasets,
         context=context.items,

@@ -66,12 +66,12 @@ class Pictures:
         self._size = 0
 
     async def choose(
-        self, wanted: Sequence[WantedPicture], urls: Mapping[str, str], attachments: Attachments
+        self, pictures: Sequence[WantedPicture], urls: Mapping[str, str], attachments: Attachments
     ) -> Mapping[str, Url | Data]:
-        """Return the pictures that fit into a page, by storage key. `wanted` is in the order of weight."""
+        """Return the pictures that fit into a page, by storage key. `pictures` is in the order of weight."""
         sources: dict[str, Url | Data] = {}
         settings, count, room = self._settings, self._settings.count, self._settings.page
-        for one in wanted:
+        for one in pictures:
             total = one.length * one.times
             has_room = settings.by_url or (one.length <= settings.each and total <= room)
             if one.times > count or not has_room:

@@ -5,26 +5,34 @@ A skill gets only the data of the user that it declares.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from recto.agents.agent import Agent, Sampling
+from recto.conversation.document import Extent
 from recto.conversation.input.run_input import ContextItem, RunInput
 from recto.conversation.log import SkillChanged, View
 from recto.conversation.messages import DeveloperMessage, SystemMessage, ToolOffer
 from recto.page.facts import Phase
+from recto.page.prompt.quote import ParsedDocument, Quote, QuoteSource, choose_documents, quote_message
 from recto.page.prompt.system_prompt import Prompt
+from recto.page.text.cut import FULL_ENOUGH, common_length
+from recto.page.text.tokens import TokenCounter
 from recto.skills.expert import ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
-from recto.tools.builtin.skill_tools import read_skill_file
-from recto.tools.builtin.skill_tools import use_skill
+from recto.tools.builtin.skill_tools import read_skill_file, use_skill
+from recto.tools.documents.read_many import NO_TEXT, Unread, failure, read_each
+from recto.tools.ports import Document, ReportProgress, ToolFiles
 from recto.tools.registry import Registry
 
 if TYPE_CHECKING:
     from recto.store.store import Store  # not at run time: `recto explain` starts faster without SQLAlchemy
+
 
 LOGGER = logging.getLogger("recto.worker")
 CHOOSES, READS = use_skill.__name__, read_skill_file.__name__
@@ -70,9 +78,13 @@ def build_prompt_context(
     if texts and agent.client_system:
         prompt, texts = replace(prompt, identity="\n\n".join([prompt.identity, *texts])), []
     client_texts = [ContextItem(description=CLIENT_SAYS, value=text) for text in texts]
+    # The agent describes the tool that activates skills
+    choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
+    names, client_names = select_tools(agent, skill, tools), {tool.name for tool in request.tools}
+    own = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
     return PromptContext(
         prompt=prompt,
-        tools=_offers(agent, skill, tools, request.tools),
+        tools=(*[tool for tool in own if tool.name not in client_names], *request.tools),
         history=phase.history,
         budget=phase.budget,
         # Outside the prompt, a system message of the client has the weight of a user message (P3).
@@ -120,19 +132,6 @@ def _prompt(agent: Agent, skill: Skill | None, data: KnownData, tone: str) -> Pr
     return replace(result.prompt, why=why + (f"; best cases {cases}" if cases else ""))
 
 
-def _offers(
-    agent: Agent, skill: Skill | None, tools: Registry, client_tools: Sequence[ToolOffer]
-) -> tuple[ToolOffer, ...]:
-    """Return the tools of the agent, then those of the client, which replace agent tools with their names.
-
-    The agent describes the tool that activates skills.
-    """
-    choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
-    names, client_names = select_tools(agent, skill, tools), {tool.name for tool in client_tools}
-    own = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
-    return (*[tool for tool in own if tool.name not in client_names], *client_tools)
-
-
 def select_tools(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
     """Return the tools that no skill names, and those of the active skill, whose files may be read then."""
     if not agent.skills:
@@ -175,3 +174,63 @@ def choose_sampling(agent: Agent, log_view: View, offers: Sequence[ToolOffer]) -
     if sampling.tool_choice in FREE or (is_offered and not has_acted):
         return sampling
     return replace(sampling, tool_choice="auto")
+
+
+# Characters to read for each token of the budget: enough for words, then enough for lines of dots.
+# A text that needs more is mostly blanks and not worth the memory.
+CHARACTERS_PER_TOKEN = (8, 32)
+
+
+async def build_quote(
+    agent: Agent, files: ToolFiles | None, counter: TokenCounter, report: ReportProgress, gate: asyncio.Semaphore
+) -> Quote | None:
+    """Return the quote that the pages of a run show before the history, or None.
+
+    Wait until all documents are parsed, because their lengths must not change within a turn. Count tokens in a thread,
+    and only of characters that may be shown. The gate limits how many quotes are built at the same time, because each
+    holds several copies of its text.
+    """
+    budget = agent.file_input.quote_tokens
+
+    async def cut(source: QuoteSource) -> Quote | None:
+        cut_to_budget = partial(quote_message, source, budget=budget, counter=counter, locale=agent.locale)
+        return await asyncio.to_thread(cut_to_budget)
+
+    if agent.quote.strip():
+        return await cut(agent.quote)
+    if files is None or agent.file_input.mode != "always":
+        return None
+    documents = choose_documents(files.turns, agent.file_input.max_files)
+    lengths = [
+        extent.characters if isinstance(extent, Extent) else len(failure(extent.reason))
+        for extent in await read_each(documents, _extent, files, report)
+    ]
+    async with gate:
+        quote: Quote | None = None
+        for share in CHARACTERS_PER_TOKEN:
+            size = common_length(lengths, budget * share)
+            contents = await read_each(documents, partial(_beginning, size), files, report)
+            quote = await cut(
+                tuple([_make_document(one.name, text) for one, text in zip(documents, contents, strict=True)])
+            )
+            if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or size >= max(lengths):
+                break
+        return quote
+
+
+async def _extent(document: Document) -> Extent:
+    return await document.whole()
+
+
+async def _beginning(size: int, document: Document) -> tuple[str, int]:
+    """Return the first characters of a document and the number of all."""
+    return (await document.characters(0, size)).text, document.extent.characters
+
+
+def _make_document(name: str, content: tuple[str, int] | Unread) -> ParsedDocument:
+    """Return a document for the quote. The reason replaces the text of an unreadable one (D5)."""
+    if isinstance(content, Unread):
+        return ParsedDocument(name=name, content=failure(content.reason), failed=True)
+    text, total = content
+    is_empty = total <= len(text) and not text.strip()
+    return ParsedDocument(name=name, content=NO_TEXT if is_empty else text, total=total)

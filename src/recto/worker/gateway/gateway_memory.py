@@ -157,20 +157,17 @@ class ParsedRequests:
         self._requests[owner, wire] = (*others, request)
         self._size += request.size + _sum_sizes(others) - _sum_sizes(requests)
         while self._size > self._limit:
-            self._remove_oldest()
+            key, (oldest, *rest) = next(iter(self._requests.items()))
+            self._size -= oldest.size
+            if rest:
+                self._requests[key] = tuple(rest)
+            else:
+                del self._requests[key]
 
     def clear(self) -> None:
         """Remove all requests."""
         self._requests.clear()
         self._size = 0
-
-    def _remove_oldest(self) -> None:
-        key, (oldest, *rest) = next(iter(self._requests.items()))
-        self._size -= oldest.size
-        if rest:
-            self._requests[key] = tuple(rest)
-        else:
-            del self._requests[key]
 
 
 def _sum_sizes(requests: Iterable[ParsedRequest]) -> int:

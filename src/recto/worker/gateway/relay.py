@@ -200,15 +200,15 @@ class Gateway:
         is_other_model = last.model != incoming.model
         return MODEL_CHANGED if is_other_model else why_old(last.last_sent, incoming.now, cost.cache_minutes)
 
-    def keep_page(self, relayed: RelayedRequest, model: str) -> None:
+    def keep_page(self, request: RelayedRequest, model: str) -> None:
         """Keep the page of an answered request in memory. The next page of its conversation is compared with it."""
-        page = AnsweredPage(run=relayed.run, number=CALL, page=relayed.page, manifest=relayed.manifest, model=model)
+        page = AnsweredPage(run=request.run, number=CALL, page=request.page, manifest=request.manifest, model=model)
         self.parts.memory.pages.add(page, self.parts.clock())
 
-    async def find_page_before(self, relayed: RelayedRequest) -> SentPage | None:
+    async def find_page_before(self, request: RelayedRequest) -> SentPage | None:
         """Return the last answered page of the conversation, from memory or else from the store."""
-        page = self.parts.memory.pages.pop(relayed.before, self.parts.clock())
-        return page.sent_page if page else await read_answered_page(self.parts.store, relayed.before, CALL)
+        page = self.parts.memory.pages.pop(request.before, self.parts.clock())
+        return page.sent_page if page else await read_answered_page(self.parts.store, request.before, CALL)
 
     async def aclose(self) -> None:
         """Close all connections to providers."""
@@ -292,7 +292,7 @@ class Gateway:
         before = path.requests
         if last is not None and last.name == name:
             # The store finds the first of two equal requests.
-            before, newest = before[:-1], replace(last, asked=now)
+            before, newest = before[:-1], replace(last, last_sent=now)
         steps = (*path.steps, step) if step else path.steps
         while len(self._conversations) >= MAX_CONVERSATIONS:
             self._conversations.popitem(last=False)

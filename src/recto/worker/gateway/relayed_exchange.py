@@ -37,13 +37,13 @@ MOST_HELD = 1024 * 1024
 DONE, CANCELLED, FAILED = "done", "cancelled", "model_failed"
 BROKEN = "the connection broke before the reply was whole."
 SILENT = "no sign of life in time."
-LEFT = "broken off"
+CLIENT_LEFT = "broken off"
 # Models are named by whoever asks: only names that stand in the list of prices are counted by.
 UNKNOWN_MODEL = "unknown"
 
 
 class RelayedExchange:
-    """A request and its answer. `relayed` is what was stored of it; None where it is only passed on."""
+    """A request and its answer. `stored_request` is None if the request is only passed on."""
 
     def __init__(
         self,
@@ -52,15 +52,15 @@ class RelayedExchange:
         request: UpstreamRequest,
         *,
         owner: str,
-        relayed: RelayedRequest | None = None,
+        stored_request: RelayedRequest | None = None,
         reader: ReplyReader | None = None,
     ) -> None:
         self._gateway, self._upstream, self._request = gateway, upstream, request
-        self._owner, self._relayed, self._reader = owner, relayed, reader
-        self._started = relayed.started if relayed else gateway.parts.clock()
+        self._owner, self._stored_request, self._reader = owner, stored_request, reader
+        self._started = stored_request.started if stored_request else gateway.parts.clock()
         self._events = EventReader()
         self._answer: HttpConnection | None = None
-        self._begun = b""
+        self._beginning = b""
         self._first: datetime | None = None
         self._words = list[str]()
         self._problem: ModelError | None = None
@@ -71,8 +71,8 @@ class RelayedExchange:
         if self._is_stream:
             return
         try:
-            while len(self._begun) <= JSON_BYTES and (piece := await answer.read()):
-                self._begun += piece
+            while len(self._beginning) <= JSON_BYTES and (piece := await answer.read()):
+                self._beginning += piece
         except OSError as error:
             raise self._cut(error) from error
 
@@ -94,41 +94,35 @@ class RelayedExchange:
         """The answer as it comes. `tell` writes the fault of a stream that breaks off, as its reader expects it."""
         if not self._is_stream:
             self._read_whole()
-            yield self._begun
+            yield self._beginning
             try:
                 async for piece in self._rest():
                     yield piece
             except OSError as error:
                 raise self._cut(error) from error
             return
-        held = b""
+        rest = b""
         try:
             async for piece in self._rest():
                 self._read(piece)
-                whole, held = _split(held + piece)
+                whole, rest = _split(rest + piece)
                 if whole:
                     yield whole
-            if not (self._is_whole or self._is_framed):
+            if not (
+                (self._reader is None or self._reader.done) or (self._answer is not None and self._answer.is_framed)
+            ):
                 raise ModelCutOff(model=self._upstream.provider, problem="the stream ended without saying it is done.")
         except (ModelError, OSError) as error:
             problem = error if isinstance(error, ModelError) else self._cut(error)
             self._problem = self._problem or problem
             yield tell(problem)
         else:
-            if held:
-                yield held
+            if rest:
+                yield rest
 
     async def _rest(self) -> AsyncGenerator[bytes]:
         while self._answer and (piece := await self._answer.read()):
             yield piece
-
-    @property
-    def _is_whole(self) -> bool:
-        return self._reader is None or self._reader.done
-
-    @property
-    def _is_framed(self) -> bool:
-        return self._answer is not None and self._answer.is_framed
 
     def _cut(self, error: OSError) -> ModelError:
         problem = SILENT if isinstance(error, TimeoutError) else BROKEN
@@ -151,11 +145,11 @@ class RelayedExchange:
     def _read_whole(self) -> None:
         self._first = self._gateway.parts.clock()
         if self.status != OK:
-            blame = self._upstream.blame(self._relayed.model if self._relayed else "", self._request.key)
-            self._problem = fault(self.status, self._begun[:ERROR_BYTES], blame)
+            blame = self._upstream.blame(self._stored_request.model if self._stored_request else "", self._request.key)
+            self._problem = fault(self.status, self._beginning[:ERROR_BYTES], blame)
         elif self._reader is not None and not self._is_packed:
             try:
-                self._take(self._begun)
+                self._take(self._beginning)
             except (WireError, ModelError) as error:
                 problem = ModelCutOff(model=self._upstream.provider, problem=f"its reply cannot be read: {error}")
                 self._problem = error if isinstance(error, ModelError) else problem
@@ -179,78 +173,80 @@ class RelayedExchange:
         if self._answer is not None:
             self._answer.close()
         problem = self._problem or problem
-        ended = self._ended() if problem is None and not is_left else None
+        end = self._end_reply() if problem is None and not is_left else None
         problem = problem or self._problem
-        await self._record(ended, problem, is_left=is_left)
+        await self._record(end, problem, is_left=is_left)
 
-    def _ended(self) -> ReplyEnd | None:
+    def _end_reply(self) -> ReplyEnd | None:
         try:
             return self._reader.end() if self._reader and not self._is_packed else None
         except ModelError as error:
             self._problem = error
             return None
 
-    async def _record(self, ended: ReplyEnd | None, problem: ModelError | None, *, is_left: bool) -> None:
-        parts, relayed = self._gateway.parts, self._relayed
-        model = self._upstream.name_of(relayed.model) if relayed else UNKNOWN_MODEL
-        usage = self._usage(ended)
-        spent = charge(model, usage, parts.prices)
+    async def _record(self, end: ReplyEnd | None, problem: ModelError | None, *, is_left: bool) -> None:
+        parts, stored_request = self._gateway.parts, self._stored_request
+        model = self._upstream.name_of(stored_request.model) if stored_request else UNKNOWN_MODEL
+        usage = self._usage(end)
+        account = charge(model, usage, parts.prices)
         outcome = CANCELLED if is_left else FAILED if problem else DONE
-        self._count(model, outcome, spent, problem)
-        error = LEFT if is_left else str(problem) if problem else None
-        is_estimated = usage is not None and (ended is None or ended.usage is None)
-        row = {**spent.row(), **({"estimated": True} if is_estimated else {})} if usage else None
+        self._count(model, outcome, account, problem)
+        error = CLIENT_LEFT if is_left else str(problem) if problem else None
+        is_estimated = usage is not None and (end is None or end.usage is None)
+        row = {**account.row(), **({"estimated": True} if is_estimated else {})} if usage else None
         call = CallEnd(
             number=CALL,
             ended=parts.clock(),
             first_token=self._first,
-            finish=ended.finish if ended else None,
+            finish=end.finish if end else None,
             usage=dump(row) if row else None,
-            price=spent.nanos,
+            price=account.nanos,
             error=error,
         )
-        if relayed:
-            call = replace(call, savings=await self._savings(relayed, model) if outcome == DONE else ())
+        if stored_request:
+            call = replace(call, savings=await self._savings(stored_request, model) if outcome == DONE else ())
             parts.telemetry.page.record_savings(AGENT, call.savings, parts.prices.currency)
             # The store finds only calls with usage as answered ones: others left nothing in the provider's cache.
             if outcome == DONE and usage:
-                self._gateway.keep_page(relayed, model)
-            await parts.store.relays.end(relayed.run, call, RunEnding(outcome=outcome, error=error))
+                self._gateway.keep_page(stored_request, model)
+            await parts.store.relays.end(stored_request.run, call, RunEnding(outcome=outcome, error=error))
         elif usage:
             await parts.store.users.add_spending(self._owner, call)
 
-    async def _savings(self, relayed: RelayedRequest, model: str) -> tuple[Saving, ...]:
+    async def _savings(self, stored_request: RelayedRequest, model: str) -> tuple[Saving, ...]:
         """What folding saved in a call that was answered, and whether its page broke the cache of the one before."""
-        is_gone = relayed.cold in (FIRST_CALL, GAP)
-        before = None if is_gone else await self._gateway.find_page_before(relayed)
-        after = SentPage(body=relayed.page.body, manifest=relayed.manifest, model=model, purpose="reply")
-        return savings_of(before, after, relayed.prices)
+        is_gone = stored_request.cold in (FIRST_CALL, GAP)
+        before = None if is_gone else await self._gateway.find_page_before(stored_request)
+        after = SentPage(body=stored_request.page.body, manifest=stored_request.manifest, model=model, purpose="reply")
+        return savings_of(before, after, stored_request.prices)
 
-    def _usage(self, ended: ReplyEnd | None) -> Usage | None:
+    def _usage(self, end: ReplyEnd | None) -> Usage | None:
         """What the provider reports; where it says nothing, what was sent and said, as we count."""
-        if ended and ended.usage:
-            return ended.usage
+        if end and end.usage:
+            return end.usage
         if not self._words or self._reader is None:
             return None
-        tokens = self._relayed.manifest.tokens.tokens if self._relayed else 0
+        tokens = self._stored_request.manifest.tokens.tokens if self._stored_request else 0
         return Usage(input=tokens, output=OFFLINE.count(("".join(self._words),))[0])
 
-    def _count(self, model: str, outcome: str, spent: Account, problem: ModelError | None) -> None:
+    def _count(self, model: str, outcome: str, account: Account, problem: ModelError | None) -> None:
         parts = self._gateway.parts
-        if self._relayed is None:
+        if self._stored_request is None:
             return
         if outcome == DONE:
             label = listed_name(model, parts.prices) or UNKNOWN_MODEL
-            report_usage(parts.telemetry, label, spent, seconds_between(self._started, self._first))
+            report_usage(parts.telemetry, label, account, seconds_between(self._started, self._first))
         elif problem:
-            LOGGER.warning("relayed request %s: %s", self._relayed.run, problem, extra={"run": self._relayed.run})
+            LOGGER.warning(
+                "relayed request %s: %s", self._stored_request.run, problem, extra={"run": self._stored_request.run}
+            )
             parts.telemetry.record_failed_call(UNKNOWN_MODEL, problem)
         else:
             parts.telemetry.record_stopped_call(UNKNOWN_MODEL)
         parts.telemetry.record_run_end(AGENT, outcome, seconds_between(self._started, parts.clock()) or 0.0)
 
 
-def _split(held: bytes) -> tuple[bytes, bytes]:
+def _split(data: bytes) -> tuple[bytes, bytes]:
     """What is whole of a stream's events, and what is not yet."""
-    end = max([found + len(end) for end in ENDS if (found := held.rfind(end)) >= 0], default=0)
-    return (held, b"") if len(held) - end > MOST_HELD else (held[:end], held[end:])
+    end = max([start + len(end) for end in ENDS if (start := data.rfind(end)) >= 0], default=0)
+    return (data, b"") if len(data) - end > MOST_HELD else (data[:end], data[end:])

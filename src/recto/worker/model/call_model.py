@@ -18,7 +18,7 @@ from recto.conversation.ui.compile_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong, ReplyUnusable
 from recto.models.deltas import cut_short
 from recto.models.faults import delay
-from recto.models.ports import CallStarted, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import CallStarted, ReplyEnd, ReplyUsage, TextDelta, Usage
 from recto.page.assemble import assemble, find_cache_state
 from recto.page.body import Page, Segment
 from recto.page.facts import Facts
@@ -33,14 +33,14 @@ from recto.store.ports import CallEnd, CallStart, Purpose, RunChange
 from recto.tracing.spans import TraceSpan
 from recto.worker.account import read_answered_page, report_usage, seconds_between
 from recto.worker.context.page_facts import needs_summary, next_page
-from recto.worker.context.quote import build_quote
+from recto.worker.context.prompt_context import build_quote
 from recto.worker.finish import build_ending, describe_fault
 from recto.worker.model.reply import Reply
 from recto.worker.run_spans import begin_model_call, note_reply, note_retry, note_words
 from recto.worker.run_state import LoadedRun, snapshot
 from recto.worker.tools.calls_in_text import CallsInText
 from recto.worker.tools.offered_tools import OfferedTools
-from recto.worker.tools.tool_progress import ProgressReporter
+from recto.worker.tools.tool_context import ProgressReporter
 
 LOGGER = logging.getLogger("recto.worker")
 CUT_SHORT = "The connection to the model broke; the reply starts again."
@@ -130,7 +130,15 @@ async def _answer(run: LoadedRun, call: _Call) -> None:
             manifest=replace(call.manifest),
             model=run.inputs.model.name,
         )
-        call.savings = await _find_savings(run, call, answer)
+        # After the first call or a long gap, the provider has no cached prefix.
+        is_cold = find_cache_state(call.facts, view(call.facts.log)).cold in (FIRST_CALL, GAP)
+        if is_cold:
+            before = None
+        elif last := run.inputs.pages.last_answer:
+            before = last.sent_page
+        else:
+            before = await read_answered_page(run.runtime.store, run.state.row.id, call.number)
+        call.savings = savings_of(before, answer.sent_page, call.facts.cache_prices)
     except ModelError as error:
         await _give_up(run, call, error)
     except asyncio.CancelledError:
@@ -143,19 +151,6 @@ async def _answer(run: LoadedRun, call: _Call) -> None:
         run.runtime.telemetry.page.record_savings(run.inputs.agent.name, call.savings, currency)
         run.inputs.pages.note_answer(answer)
         await _append(run, call)
-
-
-async def _find_savings(run: LoadedRun, call: _Call, answer: AnsweredPage) -> tuple[Saving, ...]:
-    """Return the savings of a call against the last answered page, whose cached prefix it may have broken."""
-    # After the first call or a long gap, the provider has no cached prefix.
-    is_cold = find_cache_state(call.facts, view(call.facts.log)).cold in (FIRST_CALL, GAP)
-    if is_cold:
-        before = None
-    elif last := run.inputs.pages.last_answer:
-        before = last.sent_page
-    else:
-        before = await read_answered_page(run.runtime.store, run.state.row.id, call.number)
-    return savings_of(before, answer.sent_page, call.facts.cache_prices)
 
 
 async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Purpose) -> int:
@@ -211,7 +206,7 @@ async def _stream_reply(run: LoadedRun, call: _Call) -> None:
     async with aclosing(deltas) as stream:
         async for delta in stream:
             # A token count is not the first token.
-            call.first_token = call.first_token or (None if isinstance(delta, Used) else run.runtime.clock())
+            call.first_token = call.first_token or (None if isinstance(delta, ReplyUsage) else run.runtime.clock())
             if isinstance(delta, CallStarted):
                 await writer.check_call_id(delta.id)
             events = reply.add(delta)
@@ -221,7 +216,7 @@ async def _stream_reply(run: LoadedRun, call: _Call) -> None:
                 await writer.emit(events)
                 run.runtime.checkpoint("delta")
     if call.text.problem:
-        raise ReplyUnusable(model=run.inputs.model.name, told=call.text.problem)
+        raise ReplyUnusable(model=run.inputs.model.name, correction=call.text.problem)
 
 
 async def _append(run: LoadedRun, call: _Call) -> None:

@@ -21,7 +21,7 @@ from recto.conversation.events import (
 from recto.conversation.log import Entry, Finish, ReplyEnded
 from recto.conversation.message_files import FileRef
 from recto.conversation.messages import AssistantMessage, AssistantPart, ReasoningMessage, Runner, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, ReplyUsage, TextDelta, Usage
 
 FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filtered": "filtered"}
 
@@ -99,8 +99,8 @@ class Reply:
                 return [*self._begin(TextStarted(message=self.id)), content]
             case ReasoningDelta(text=text):
                 self.thoughts.append(text)
-                thought = ReasoningContent(message=self.reasoning_id, delta=text)
-                return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
+                reasoning = ReasoningContent(message=self.reasoning_id, delta=text)
+                return [*self._begin(ReasoningStarted(message=self.reasoning_id)), reasoning]
             case CallStarted() if len(self.calls) > self.max_calls:
                 return []
             case CallStarted(index=index, id=provider_id, name=name):
@@ -114,7 +114,7 @@ class Reply:
                 call.arguments.append(arguments)
                 is_buffered = call.name in self.buffered_tools
                 return [] if is_buffered else [ToolCallArguments(call=call.id, delta=arguments)]
-            case Used(usage=usage):
+            case ReplyUsage(usage=usage):
                 self.usage = usage
                 return []
             case ReplyEnd():

@@ -41,7 +41,7 @@ from recto.worker.account import Account, report_usage
 from recto.worker.model.call_model import begin_call, note_fault
 from recto.worker.run_spans import begin_model_call, note_reply, note_retry
 from recto.worker.run_state import LoadedRun
-from recto.worker.tools.tool_progress import ProgressReporter
+from recto.worker.tools.tool_context import ProgressReporter
 
 LOGGER = logging.getLogger("recto.worker")
 COMPACT = "compact"

@@ -19,7 +19,17 @@ from recto.conversation.json import dump
 from recto.conversation.messages import SystemMessage
 from recto.errors import ModelError, ModelUnreachable
 from recto.models.deltas import cut_short
-from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
+from recto.models.ports import (
+    CallDelta,
+    CallStarted,
+    Delta,
+    Model,
+    ReasoningDelta,
+    ReplyEnd,
+    ReplyUsage,
+    TextDelta,
+    Usage,
+)
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.suggestion_page import fit_suggestion
@@ -54,7 +64,7 @@ class ForcedCall:
                     yield ToolCallArguments(call=self.id, delta=arguments)
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 self.pieces.append(text)
-            case Used(usage=usage):
+            case ReplyUsage(usage=usage):
                 self.usage = usage
             case ReplyEnd():
                 self.end = delta

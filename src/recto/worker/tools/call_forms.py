@@ -1,7 +1,4 @@
-"""Calls in the forms that models write by habit (P11): other tags, bare JSON, Python, whatever they were trained on.
-
-A reply is a call only where it begins with one and names a tool that is offered. What runs is for the tools to say.
-"""
+"""The forms in which models write calls into their text, and the marks that begin and end them."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from typing import Literal
 
 from recto.conversation.json import Json
 from recto.page.prompt.tools_prompt import INVENTED_TAG, RESULT_LINE, PromptCall, unreadable
-from recto.worker.tools.call_marks import LONGEST_MARK, NAMED_TAGS, may_be_mark, past_marks, without_end_marks
 from recto.worker.tools.call_values import (
     ARGUMENT_KEYS,
     BESIDE,
@@ -27,9 +23,64 @@ from recto.worker.tools.call_values import (
     has_arguments,
     load_value,
     python_arguments,
-    typed,
+    read_parameter,
 )
 from recto.worker.tools.offered_tools import OfferedTools
+
+FENCE_WORDS = (
+    *("json", "tool_calls", "tool_call", "tool_code", "tools", "tool", "function_call", "function"),
+    *("xml", "python", "javascript", "js"),
+)
+MARKS = ("[TOOL_CALLS]", "[/TOOL_CALLS]", "[ARGS]", "function<｜tool▁sep｜>", "functools", "Action Input:", "Action:")
+# Of them, those that answers stand in too count only where a call is all that is in them.
+TAGS = (
+    r"tools?|tool_calls?|tool_code|tool_use|functions?|function_?calls?|calls?|invoke|parameters?|json|response|answer"
+)
+# Those that may have the name of the tool in them.
+NAMED_TAGS = "function|invoke|tool|tool_call|function_call|tool_use"
+_AROUND = re.compile(
+    rf"(?:\s|[,;\]}})]|(?:`{{3,99}}|~{{3,99}})(?:(?:{'|'.join(FENCE_WORDS)})(?![^\s{{\[<]))?"
+    rf"|</?(?:{TAGS})>|</s>"
+    r"|<\|[a-z_]{1,40}\|>|<｜[^｜>]{1,40}｜>|(?:\[|print\()(?=[\w.]{1,99}\()"
+    rf"|{'|'.join(map(re.escape, MARKS))})*+",
+    re.IGNORECASE,
+)
+_BEGINNINGS = tuple([mark.lower() for mark in (*MARKS, *FENCE_WORDS, "print(")])
+_TAG_BEGUN = re.compile(rf"<(?:[^\s>]*|(?:{NAMED_TAGS})\s[^>]*)\Z", re.IGNORECASE)
+# No mark around a call, and no beginning of one, is longer.
+LONGEST_MARK = 48
+# Nor a tag with the name of a tool in it.
+LONGEST_TAG = 250
+
+
+def past_marks(text: str, at: int) -> int:
+    """Where what is no mark begins."""
+    match = _AROUND.match(text, at)
+    return match.end() if match else at
+
+
+def is_only_marks(text: str) -> bool:
+    """Whether a text is nothing but marks that stand around calls."""
+    return past_marks(text, 0) == len(text)
+
+
+def may_be_mark(text: str, at: int) -> bool:
+    """Whether all that follows may be the beginning of a mark, or nothing follows yet."""
+    rest = text[at : at + LONGEST_MARK].lower()
+    if not rest or set(rest) in ({"`"}, {"~"}) or any(mark.startswith(rest) for mark in _BEGINNINGS):
+        return True
+    return _TAG_BEGUN.match(text[at : at + LONGEST_TAG]) is not None
+
+
+def without_end_marks(text: str) -> str:
+    """A text without the fence and the tag it ends with: behind them, brackets may be missing."""
+    short = text.rstrip()
+    for _ in range(4):
+        opening = short.rfind("<", max(0, len(short) - LONGEST_MARK))
+        mark = opening >= 0 and past_marks(short, opening) == len(short)
+        short = (short[:opening] if mark else short).rstrip("`~ \n\r\t")
+    return short
+
 
 # A list of calls in Python, or one whose result is printed, as far as the first name.
 _PYTHON_BEGUN = re.compile(r"(?:\[|print\()(?P<name>[\w.]{0,99})\Z", re.IGNORECASE)
@@ -53,7 +104,7 @@ _NOTHING = frozenset({"", "none", "null", "n/a"})
 _KEY = re.compile(r"[\[{\s,]*+[\"'](?P<key>[^\"'\\]{0,200})[\"']\s*+:\s*+")
 _KEY_BEGUN = re.compile(r"[\"'](?P<key>[^\"'\\]{0,200})(?:[\"']\s*+)?\Z")
 _STRING = re.compile(r"[\"'](?P<value>[^\"'\\]{0,200})[\"']")
-_THOUGHT = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))', re.DOTALL)
+_THOUGHT_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))', re.DOTALL)
 _NUMBER = re.compile(r"(?:\d{1,40}|null)(?=[\s,}])")
 # Of a value: no string that is closed, no number that is at its end.
 _VALUE_BEGUN = re.compile(r"(?:[\"'][^\"'\\]{0,200}|\d{1,40}|n?u?l{0,2})\Z")
@@ -155,26 +206,26 @@ class _Reader:
         if tag := _OWN_TAG.match(self._text, at):
             return self._own_tag(tag)
         name = _NAME.match(self._text, at)
-        return self._named(name) if name else None
+        return self._read_named(name) if name else None
 
     def _json(self, at: int) -> _Item | None:
         """An object that names its tool, or a list of them."""
         if not self._may_call(at):
             return None
-        found = self._value(at)
-        if found is None:
+        match = self._value(at)
+        if match is None:
             return self._unreadable(at)
-        calls = calls_in(found[0], self._tools)
+        calls = calls_in(match[0], self._tools)
         if not calls:
             return None
-        is_sure = has_arguments(found[0]) and all(call.name in self._tools for call in calls)
-        return _Item(calls=tuple(calls), end=found[1], is_sure=is_sure)
+        is_sure = has_arguments(match[0]) and all(call.name in self._tools for call in calls)
+        return _Item(calls=tuple(calls), end=match[1], is_sure=is_sure)
 
     def _unreadable(self, at: int, *, is_named: bool = False) -> _Item | None:
         """What names a tool and is no JSON. Never an answer: the model is asked again."""
         piece = self._text[at : balanced(self._text, at)[0]]
-        named = [name for name in _NAMES.finditer(piece[:LONGEST_LEAD]) if self._tools.find(name["name"])]
-        if not named and not is_named:
+        names = [name for name in _NAMES.finditer(piece[:LONGEST_LEAD]) if self._tools.find(name["name"])]
+        if not names and not is_named:
             return None
         return _Item(end=at + len(piece), problem=unreadable(piece))
 
@@ -182,16 +233,16 @@ class _Reader:
         """Whether the first key, and what it names, may be those of a call: an answer need not wait for its end."""
         text, place = self._text[at : at + LONGEST_LEAD], 0
         while key := _KEY.match(text, place):
-            found = self._may_name(key["key"], text, key.end())
-            if isinstance(found, bool):
-                return found
-            place = found
+            verdict = self._may_name(key["key"], text, key.end())
+            if isinstance(verdict, bool):
+                return verdict
+            place = verdict
         rest = text[place:].lstrip("[{, \t\r\n")
-        begun = _KEY_BEGUN.match(rest)
-        if len(text) == LONGEST_LEAD or (rest and not begun):
+        beginning = _KEY_BEGUN.match(rest)
+        if len(text) == LONGEST_LEAD or (rest and not beginning):
             return False
-        known = begun["key"] if begun else ""
-        return any(one.startswith(known) for one in FIRST_KEYS) or self._tools.may_begin(known)
+        key_start = beginning["key"] if beginning else ""
+        return any(one.startswith(key_start) for one in FIRST_KEYS) or self._tools.may_begin(key_start)
 
     def _may_name(self, key: str, text: str, at: int) -> bool | int:
         """Whether a key and its value may be those of a call; where to look on if they only stand beside it."""
@@ -200,8 +251,8 @@ class _Reader:
             is_known = self._tools.find(value["value"]) is not None
             may_be = key == "name" and NO_TOOL.fullmatch(value["value"]) is not None
             return is_known or (may_be and self._has_only(text, value.end()))
-        if key in THOUGHTS and (thought := _THOUGHT.match(text, at)):
-            return thought.end() if thought["open"] is None else len(text) < LONGEST_LEAD
+        if key in THOUGHTS and (string := _THOUGHT_STRING.match(text, at)):
+            return string.end() if string["open"] is None else len(text) < LONGEST_LEAD
         if key in BESIDE:
             beside = value or _NUMBER.match(text, at)
             if beside is None or (key == "type" and beside[0][1:-1] not in CALL_TYPES):
@@ -218,9 +269,9 @@ class _Reader:
     def _has_only(self, text: str, at: int) -> bool:
         """Whether arguments follow the name of a tool that there is not, or may."""
         key = text[at:].lstrip(" ,\t\r\n")[:LONGEST_MARK]
-        if not self._is_whole and (not key or any(f'"{known}"'.startswith(key) for known in ONLY_KEYS)):
+        if not self._is_whole and (not key or any(f'"{one}"'.startswith(key) for one in ONLY_KEYS)):
             return True
-        return key.startswith(tuple([f'"{known}"' for known in ONLY_KEYS]))
+        return key.startswith(tuple([f'"{one}"' for one in ONLY_KEYS]))
 
     def _tagged(self, tag: re.Match[str]) -> _Item | None:
         """`<function=name>` with an object or parameters in tags."""
@@ -251,18 +302,18 @@ class _Reader:
     def _parameters(self, form: re.Pattern[str], tool: str, at: int) -> tuple[dict[str, Json], int]:
         arguments: dict[str, Json] = {}
         schemas = self._tools.properties(self._tools.find(tool) or "")
-        while given := form.match(self._text, at):
-            name = given["name"].strip()
-            arguments[name] = typed(given["value"].strip("\n"), schemas.get(name))
-            at = given.end()
+        while match := form.match(self._text, at):
+            name = match["name"].strip()
+            arguments[name] = read_parameter(match["value"].strip("\n"), schemas.get(name))
+            at = match.end()
         return arguments, at
 
-    def _named(self, name: re.Match[str]) -> _Item | None:
+    def _read_named(self, name: re.Match[str]) -> _Item | None:
         """`name {...}` and `name(...)`, and a name with what GLM and ReAct put behind it."""
         if not self._is_whole and name.end() == len(self._text) and self._tools.may_begin(name[0]):
             raise _Unfinished
-        written = name[0].rstrip(":")
-        if self._tools.find(written) is None:
+        tool_name = name[0].rstrip(":")
+        if self._tools.find(tool_name) is None:
             return None
         if self._text.startswith("(", name.end()):
             return self._python(name)
@@ -270,14 +321,14 @@ class _Reader:
         if not self._is_whole and may_be_mark(self._text, at):
             raise _Unfinished
         if self._text.startswith("<arg_key>", at):
-            return self._keyed(written, at)
+            return self._keyed(tool_name, at)
         acts = _ACTS.match(self._text, name.end())
         if self._text.startswith("{", at):
-            return self._with_object(written, at, is_sure=acts is not None)
+            return self._with_object(tool_name, at, is_sure=acts is not None)
         if acts:
-            return self._acted(written, acts.end())
+            return self._acted(tool_name, acts.end())
         is_alone = self._text[: name.start()].endswith("<tool_call>") and _NAME_ALONE.match(self._text, name.end())
-        call = self._tools.call(written, {}) if is_alone else None
+        call = self._tools.call(tool_name, {}) if is_alone else None
         return _Item(calls=(call,), end=at) if call else None
 
     def _keyed(self, name: str, at: int) -> _Item | None:
@@ -315,11 +366,11 @@ class _Reader:
         return _Item(calls=(call,), end=end) if call else None
 
     def _with_object(self, name: str, at: int, *, is_sure: bool = False) -> _Item | None:
-        found = self._value(at)
-        if found is None or not isinstance(found[0], dict):
+        match = self._value(at)
+        if match is None or not isinstance(match[0], dict):
             return self._unreadable(at, is_named=True) if is_sure else None
-        call = self._tools.call(name, found[0])
-        return _Item(calls=(call,), end=found[1], is_sure=is_sure) if call else None
+        call = self._tools.call(name, match[0])
+        return _Item(calls=(call,), end=match[1], is_sure=is_sure) if call else None
 
     def _value(self, at: int) -> tuple[Json, int] | None:
         """The value that begins here. Of a whole text, brackets that are missing at its end are put there."""
@@ -331,8 +382,8 @@ class _Reader:
             piece = without_end_marks(piece)
             piece += balanced(piece, 0)[1]
         # Brackets are doubled where a template of a chat escapes them, and models write what they saw.
-        found = load_value(piece[1:-1] if piece.startswith("{{") else piece)
-        return None if found is None else (found, end)
+        value = load_value(piece[1:-1] if piece.startswith("{{") else piece)
+        return None if value is None else (value, end)
 
 
 def _begins_value(text: str, at: int) -> bool:

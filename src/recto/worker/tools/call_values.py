@@ -41,8 +41,8 @@ MOST_WRAPPERS = 8
 def calls_in(value: Json, tools: OfferedTools, depth: int = 0) -> list[PromptCall] | None:
     """The calls a value is, all of it; None where any of it is something else."""
     if isinstance(value, list) and depth < MOST_WRAPPERS:
-        found = [calls_in(one, tools, depth + 1) for one in value]
-        return None if not found or None in found else [call for calls in found for call in calls or ()]
+        call_lists = [calls_in(one, tools, depth + 1) for one in value]
+        return None if not call_lists or None in call_lists else [call for calls in call_lists for call in calls or ()]
     if not isinstance(value, dict) or depth > MOST_WRAPPERS:
         return None
     fields = {key: one for key, one in value.items() if key not in BESIDE}
@@ -61,8 +61,8 @@ def _named_call(fields: Object, tools: OfferedTools) -> PromptCall | None:
     name = tools.find(str(fields[key])) if key else None
     if name is None:
         return _unknown_call(fields)
-    given = {other: value for other, value in fields.items() if other != key}
-    arguments = _arguments(given, tools.properties(name))
+    others = {other: value for other, value in fields.items() if other != key}
+    arguments = _arguments(others, tools.properties(name))
     return None if arguments is None else tools.call(name, arguments)
 
 
@@ -80,19 +80,19 @@ def _unknown_call(fields: Object) -> PromptCall | None:
             return None
 
 
-def _arguments(given: Object, properties: Object) -> Object | None:
+def _arguments(fields: Object, properties: Object) -> Object | None:
     """What stands beside a name: arguments under a usual key, none at all, or the arguments themselves."""
-    match [*given.items()]:
+    match [*fields.items()]:
         case []:
             return {}
         case [(str(key), dict() as arguments)] if key in ARGUMENT_KEYS:
             return arguments
         case [(str(key), None)] if key in ARGUMENT_KEYS:
             return {}
-        case [(str(key), str(text))] if key in ARGUMENT_KEYS and isinstance(found := load_value(text), dict):
-            return found
+        case [(str(key), str(text))] if key in ARGUMENT_KEYS and isinstance(decoded := load_value(text), dict):
+            return decoded
         case _:
-            return given if given.keys() <= properties.keys() else None
+            return fields if fields.keys() <= properties.keys() else None
 
 
 def has_arguments(value: Json, depth: int = 0) -> bool:
@@ -109,24 +109,24 @@ def python_arguments(source: str, tools: OfferedTools, tool: str) -> Object | No
     """The arguments of a call in Python: names with values, one object, or the only one that the tool takes."""
     if len(source) > LONGEST_SOURCE:
         return None
-    if isinstance(found := load_value(source[1:-1].strip()), dict):
-        return found
+    if isinstance(arguments := load_value(source[1:-1].strip()), dict):
+        return arguments
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call = ast.parse(f"call{source}", mode="eval").body
         if not isinstance(call, ast.Call) or any(keyword.arg is None for keyword in call.keywords):
             return None
-        named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        arguments_by_name = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
         values = [ast.literal_eval(value) for value in call.args]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
     if not values:
-        return named
+        return arguments_by_name
     only = tools.only_argument(tool)
-    if tool in tools.skills and not named:
+    if tool in tools.skills and not arguments_by_name:
         return {}
-    return {only: values[0]} if only and len(values) == 1 and not named else None
+    return {only: values[0]} if only and len(values) == 1 and not arguments_by_name else None
 
 
 def balanced(text: str, at: int) -> tuple[int, str]:
@@ -167,8 +167,8 @@ def _refuse(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
-def typed(text: str, schema: Json) -> Json:
+def read_parameter(text: str, schema: Json) -> Json:
     """A parameter that came as text, as its schema has it."""
     kind = schema.get("type") if isinstance(schema, dict) else None
-    found = load_value(text) if kind != "string" else None
-    return text if found is None else found
+    value = load_value(text) if kind != "string" else None
+    return text if value is None else value

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from recto.conversation.messages import AssistantPart, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, ReplyUsage, TextDelta
 from recto.page.prompt.tools_prompt import (
     CLOSE,
     FENCE,
@@ -27,11 +27,66 @@ from recto.page.prompt.tools_prompt import (
     parse_tool_calls,
     tag_holds,
 )
-from recto.worker.tools.call_forms import LeadingCalls, may_be_shown, opening_holds, read_leading_calls
-from recto.worker.tools.call_marks import is_only_marks
+from recto.worker.tools.call_forms import is_only_marks, may_be_shown, opening_holds, read_leading_calls
 from recto.worker.tools.made_up import makes_up_a_result
 from recto.worker.tools.offered_tools import OfferedTools
-from recto.worker.tools.thought_in_text import ThoughtInText
+
+_NAMES = ("think", "thinking")
+_OPENS = re.compile(rf"\s*<({'|'.join(_NAMES)})>\s*", re.IGNORECASE)
+_LONGEST_TAG = max(map(len, _NAMES)) + len("</>")
+
+
+class ThoughtInText:
+    """One reply. What may be part of a tag waits for the next piece."""
+
+    def __init__(self) -> None:
+        self._waits = ""
+        self._place: Literal["start", "thought", "words"] = "start"
+        self._closing = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the reply is inside of its thought."""
+        return self._place == "thought"
+
+    def split(self, text: str) -> tuple[str, str]:
+        """More of the reply: what of it is thought, and what is words."""
+        text, self._waits = self._waits + text, ""
+        if self._place == "start":
+            text = self._begin(text)
+        if self._place == "words":
+            return "", text
+        thinking, closing, words = text.partition(self._closing) if self.is_open else (text, "", "")
+        if closing:
+            self._place = "words"
+            return thinking, words
+        return self._hold_back(thinking), ""
+
+    def end(self) -> tuple[str, str]:
+        """The reply is over: what waited, as thought or as words."""
+        waits, self._waits = self._waits, ""
+        return (waits, "") if self.is_open else ("", waits)
+
+    def _begin(self, text: str) -> str:
+        """What follows the tag of a thought, if the reply begins with one; else the text."""
+        if opening := _OPENS.match(text):
+            self._place, self._closing = "thought", f"</{opening[1]}>"
+            return text[opening.end() :]
+        if not any(f"<{name}>".startswith(text.strip().lower()) for name in _NAMES):
+            self._place = "words"
+        return text
+
+    def _hold_back(self, thinking: str) -> str:
+        """A thought without what may be the beginning of its end; nothing yet of what may become one."""
+        if not self.is_open:
+            self._waits = thinking
+            return ""
+        for size in range(min(_LONGEST_TAG, len(thinking)), 0, -1):
+            if self._closing.startswith(thinking[-size:]):
+                self._waits = thinking[-size:]
+                return thinking[:-size]
+        return thinking
+
 
 INVENTED = (
     "You wrote the result of a tool yourself. Tools alone write results. Call the tool and wait, or answer without one."
@@ -40,12 +95,12 @@ THOUGHT_ONLY = (
     "Your reply ended inside of your thought. End the thought with its closing tag, then call a tool or answer."
 )
 # The beginning of a tag, as far as it goes, or of a line that may open a fence.
-_BEGUN = "|".join(OPEN[:end] for end in range(1, len(OPEN)))
+_OPEN_STARTS = "|".join(OPEN[:end] for end in range(1, len(OPEN)))
 _RESULTS = ("[TOOL_RESULTS]", *[f"<{name}s" for name in RESULT_NAMES])
 _RESULT_BEGUN = "|".join(sorted({re.escape(mark[:end]) for mark in _RESULTS for end in range(1, len(mark) + 1)}))
 # A result that begins a line is made up, and waits; within one, the end of the reply tells whether it is spoken of.
 _MAYBE = re.compile(
-    rf"(?<!`)(?:(?P<tag>{OPEN})|(?:{_BEGUN})\Z)"
+    rf"(?<!`)(?:(?P<tag>{OPEN})|(?:{_OPEN_STARTS})\Z)"
     rf"|^[ \t]{{0,99}}(?:(?P<fence>`{{3}})|`{{0,2}}\Z|(?P<result>{INVENTED_TAG}[^`])|(?i:{_RESULT_BEGUN})\Z)",
     re.MULTILINE,
 )
@@ -71,19 +126,19 @@ class CallsInText:
     def __init__(self, new_id: Iterator[str], tools: OfferedTools = NO_TOOLS, *, is_native: bool = False) -> None:
         """`is_native`: tools are offered natively too, so that fenced JSON is a call only of one that is offered."""
         self._new_id = new_id
-        self._thought = ThoughtInText()
+        self._thoughts = ThoughtInText()
         self._tools = tools
-        self._known = tools if is_native else None
+        self._native_tools = tools if is_native else None
         # Native calls that are named like skills: their names and arguments come out at the end, as what they mean.
         self._renamed: dict[int, list[str]] = {}
         # Whether the beginning of the reply is a call, once that is known; how much more of it is worth the next look.
         self._opening_is: Literal["call", "words"] | None = None if tools else "words"
         self._until_look = 1
-        self._begun: list[str] = []
+        self._beginning: list[str] = []
         # What is wrong with a reply that is no answer.
         self.problem = ""
         self._is_invented = False
-        self._said: list[str] = []
+        self._words: list[str] = []
         self._passed = 0
         # One character that was passed on (or stands for the start), then all that was looked at and was not.
         self._ahead = "\n"
@@ -114,7 +169,7 @@ class CallsInText:
         """One delta of the model's: what can be passed on after it."""
         match delta:
             case TextDelta(text=text):
-                return self._told(*self._thought.split(text))
+                return self._emit(*self._thoughts.split(text))
             case CallStarted(index=index):
                 self._index = max(self._index, index + 1)
                 name = self._tools.find(delta.name) or delta.name
@@ -125,25 +180,25 @@ class CallsInText:
                 self._renamed[index].append(delta.arguments)
                 return []
             case ReplyEnd():
-                if self._thought.is_open and delta.finish == "stop" and not self._index:
+                if self._thoughts.is_open and delta.finish == "stop" and not self._index:
                     self.problem = THOUGHT_ONLY
-                    return [Used(usage=delta.usage)] if delta.usage else []
-                return [*self._told(*self._thought.end()), *self.end(delta)]
+                    return [ReplyUsage(usage=delta.usage)] if delta.usage else []
+                return [*self._emit(*self._thoughts.end()), *self.end(delta)]
             case _:
                 return [delta]
 
-    def _told(self, thought: str, words: str) -> list[Delta]:
+    def _emit(self, thoughts: str, words: str) -> list[Delta]:
         """What can be passed on of more thought and words."""
         passed = self.feed(words)
-        said: list[Delta] = [TextDelta(text=passed)] if passed else []
-        return [ReasoningDelta(text=thought), *said] if thought else said
+        deltas: list[Delta] = [TextDelta(text=passed)] if passed else []
+        return [ReasoningDelta(text=thoughts), *deltas] if thoughts else deltas
 
     def feed(self, words: str) -> str:
         """More words of the model: those of them that are certainly words."""
-        words = words if self._said else words.lstrip()
+        words = words if self._words else words.lstrip()
         if not words:
             return ""
-        self._said.append(words)
+        self._words.append(words)
         if self._opening_is is None:
             words = self._judge_opening(words)
         if self._opening_is != "words":
@@ -151,20 +206,20 @@ class CallsInText:
         self._more.append(words)
         return self._pass_on() if self._is_worth_a_look(words) else ""
 
-    def end(self, ended: ReplyEnd) -> list[Delta]:
+    def end(self, end: ReplyEnd) -> list[Delta]:
         """What is left of the words, then the calls, then how it ended. Of a reply with a problem, what it used."""
-        passed, parsed = self._passed, self._parse("".join(self._said), is_cut=ended.finish == "length")
-        if parsed.problems:
-            self.problem = "\n".join(parsed.problems)
-            return [Used(usage=ended.usage)] if ended.usage else []
-        words = parsed.words.rstrip()
-        if parsed.calls and is_only_marks(words[passed:]):
+        passed, reply = self._passed, self._parse("".join(self._words), is_cut=end.finish == "length")
+        if reply.problems:
+            self.problem = "\n".join(reply.problems)
+            return [ReplyUsage(usage=end.usage)] if end.usage else []
+        words = reply.words.rstrip()
+        if reply.calls and is_only_marks(words[passed:]):
             words = words[:passed]
         calls = [
             ToolCall(id=next(self._new_id), name=call.name, arguments=call.arguments)
-            for call in map(self._tools.settle, parsed.calls)
+            for call in map(self._tools.settle, reply.calls)
         ]
-        finish = "tool_calls" if calls and ended.finish == "stop" else ended.finish
+        finish = "tool_calls" if calls and end.finish == "stop" else end.finish
         deltas: list[Delta] = [TextDelta(text=words[passed:])] if words[passed:] else []
         for index, (id, name, *pieces) in self._renamed.items():
             call = self._tools.settle(PromptCall(name=name, arguments="".join(pieces)))
@@ -175,10 +230,10 @@ class CallsInText:
             deltas += [CallDelta(index=index, arguments=call.arguments)]
         return [
             *deltas,
-            replace(ended, finish=finish, parts=_in_order([self._settled(part) for part in ended.parts], words, calls)),
+            replace(end, finish=finish, parts=_in_order([self._settle(part) for part in end.parts], words, calls)),
         ]
 
-    def _settled(self, part: AssistantPart) -> AssistantPart:
+    def _settle(self, part: AssistantPart) -> AssistantPart:
         """A part of a reply; if it is a native call, one of what is meant by its name."""
         if not isinstance(part, ToolCall):
             return part
@@ -190,41 +245,37 @@ class CallsInText:
 
         Of a reply that is cut at its length, half a call is dropped: nobody knows the rest of it.
         """
-        parsed = parse_tool_calls(text, self._known)
+        reply = parse_tool_calls(text, self._native_tools)
         half = text.rfind(OPEN)
-        if is_cut and parsed.problems and CLOSE not in text[half:]:
-            parsed = parse_tool_calls(text[:half], self._known)
-        if parsed.problems or not parsed.calls:
+        if is_cut and reply.problems and CLOSE not in text[half:]:
+            reply = parse_tool_calls(text[:half], self._native_tools)
+        if reply.problems or not reply.calls:
             leading = read_leading_calls(text[self._passed :], self._tools, is_cut=is_cut)
             if leading and leading.problem:
-                return replace(parsed, problems=parsed.problems or (leading.problem,))
-            if leading and self._counts(parsed, leading):
-                return self._checked(ParsedReply(words=text[: self._passed], calls=leading.calls))
+                return replace(reply, problems=reply.problems or (leading.problem,))
+            if leading and ((leading.are_known or not self._passed) and not (reply.problems and leading.has_rest)):
+                return self._check(ParsedReply(words=text[: self._passed], calls=leading.calls))
         if self._opening_is != "words":
             self._opening_is, self._more = "words", [text]
             self._pass_on()
-        return self._checked(parsed)
+        return self._check(reply)
 
-    def _checked(self, parsed: ParsedReply) -> ParsedReply:
+    def _check(self, reply: ParsedReply) -> ParsedReply:
         """Where tools are offered, words with a result in them are no answer, though some of them were passed on."""
-        is_made_up = self._is_invented or (bool(self._tools) and makes_up_a_result(parsed.words))
-        return replace(parsed, problems=(INVENTED,)) if is_made_up else parsed
-
-    def _counts(self, parsed: ParsedReply, leading: LeadingCalls) -> bool:
-        """Whether calls in other forms are all that is left: behind one that cannot be read, words are no help."""
-        return (leading.are_known or not self._passed) and not (parsed.problems and leading.has_rest)
+        is_made_up = self._is_invented or (bool(self._tools) and makes_up_a_result(reply.words))
+        return replace(reply, problems=(INVENTED,)) if is_made_up else reply
 
     def _judge_opening(self, words: str) -> str:
         """Whether the reply begins with a call. Returns what was held back, once it is known to be words.
 
         It is looked at when it has grown by a part of itself, so that all looks together cost linear time.
         """
-        self._begun.append(words)
+        self._beginning.append(words)
         self._until_look -= len(words)
         if self._until_look > 0:
             return ""
-        text = "".join(self._begun)
-        self._begun = [text]
+        text = "".join(self._beginning)
+        self._beginning = [text]
         self._until_look = max(1, len(text) // 8)
         self._opening_is = opening_holds(text, self._tools)
         return text
@@ -232,9 +283,9 @@ class CallsInText:
     def rest(self) -> str:
         """The reply was broken off: what waits and is no part of a call. What follows a call stays unsaid."""
         self._is_broken_off = True
-        if self._opening_is is None and may_be_shown("".join(self._begun), self._tools):
+        if self._opening_is is None and may_be_shown("".join(self._beginning), self._tools):
             self._opening_is = "words"
-            self._more += self._begun
+            self._more += self._beginning
         return self._pass_on() if self._place in ("words", "fence") else ""
 
     def _is_worth_a_look(self, words: str) -> bool:
@@ -242,30 +293,27 @@ class CallsInText:
             case "call":
                 return False
             case "maybe":
-                return self._closes(words)
+                self._line.append(words)
+                if "\n" not in words:
+                    return False
+                lines = "".join(self._line)
+                self._line = [lines[lines.rfind("\n") + 1 :]]
+                return self._closing.search(lines) is not None
             case _:
                 # White space waits: words before a call end without it.
                 return not words.isspace()
 
-    def _closes(self, words: str) -> bool:
-        self._line.append(words)
-        if "\n" not in words:
-            return False
-        lines = "".join(self._line)
-        self._line = [lines[lines.rfind("\n") + 1 :]]
-        return self._closing.search(lines) is not None
-
     def _pass_on(self) -> str:
         self._ahead += "".join(self._more)
         self._more.clear()
-        while self._moved():
+        while self._move():
             pass
         words = self._ahead[1 : self._safe].rstrip()
         self._ahead, self._safe = self._ahead[len(words) :], self._safe - len(words)
         self._passed += len(words)
         return words
 
-    def _moved(self) -> bool:
+    def _move(self) -> bool:
         """Move on over what is known to be words, if only to another place."""
         match self._place:
             case "call":
@@ -275,13 +323,21 @@ class CallsInText:
             case "fence":
                 return self._close_fence()
             case "words":
-                found = _MAYBE.search(self._ahead, self._safe)
-                self._safe = found.start() if found else len(self._ahead)
-                if found and found["tag"]:
-                    return self._judge_tag(found.end())
-                if found and found["result"]:
-                    return self._judge_result(found.end())
-                return bool(found and found["fence"]) and self._open_fence()
+                match = _MAYBE.search(self._ahead, self._safe)
+                self._safe = match.start() if match else len(self._ahead)
+                if match and match["tag"]:
+                    end = match.end()
+                    holds = tag_holds(self._ahead, end)
+                    if holds is None and self._is_broken_off and self._ahead[end:].strip():
+                        holds = "words"
+                    if holds == "call":
+                        self._place = "call"
+                    if holds == "words":
+                        self._safe = end
+                    return holds is not None
+                if match and match["result"]:
+                    return self._judge_result(match.end())
+                return bool(match and match["fence"]) and self._open_fence()
 
     def _judge_result(self, end: int) -> bool:
         """Where tools are offered, a result in a reply is made up."""
@@ -289,16 +345,6 @@ class CallsInText:
         self._place = "call" if self._tools else "words"
         self._safe = self._safe if self._tools else end
         return True
-
-    def _judge_tag(self, end: int) -> bool:
-        holds = tag_holds(self._ahead, end)
-        if holds is None and self._is_broken_off and self._ahead[end:].strip():
-            holds = "words"
-        if holds == "call":
-            self._place = "call"
-        if holds == "words":
-            self._safe = end
-        return holds is not None
 
     def _open_fence(self) -> bool:
         opening = _FENCE.match(self._ahead, self._safe)
@@ -338,9 +384,9 @@ class CallsInText:
             self._line = [self._ahead[self._ahead.rfind("\n") + 1 :]]
             return False
         fence = self._ahead[self._safe : closing.end()]
-        parsed = parse_tool_calls(fence, self._known)
+        reply = parse_tool_calls(fence, self._native_tools)
         leading = read_leading_calls(fence, self._tools)
-        if parsed.calls or parsed.problems or (leading and (leading.are_known or leading.problem)):
+        if reply.calls or reply.problems or (leading and (leading.are_known or leading.problem)):
             self._place = "call"
         else:
             self._place, self._safe = "words", closing.end()
@@ -357,6 +403,6 @@ def _in_order(parts: Sequence[AssistantPart], words: str, calls: Sequence[ToolCa
     if not parts:
         return ()
     first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), len(parts))
-    said = [Text(text=words)] if words else []
+    texts = [Text(text=words)] if words else []
     others = [part for part in parts[first:] if not isinstance(part, Text)]
-    return (*parts[:first], *said, *others, *calls)
+    return (*parts[:first], *texts, *others, *calls)

@@ -39,37 +39,37 @@ class OfferedTools:
     def skills(self) -> frozenset[str]:
         """The skills that may be taken up."""
         choices = self.properties(self._chooser).get("skill")
-        found = choices.get("enum") if isinstance(choices, dict) else None
-        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+        skills = choices.get("enum") if isinstance(choices, dict) else None
+        return frozenset(map(str, skills)) if isinstance(skills, list) else frozenset()
 
     @cached_property
-    def _folded(self) -> Mapping[str, tuple[str, ...]]:
-        folded: dict[str, tuple[str, ...]] = {}
+    def _names_by_fold(self) -> Mapping[str, tuple[str, ...]]:
+        names_by_fold: dict[str, tuple[str, ...]] = {}
         for name in (*self._offers, *[skill for skill in self.skills if skill not in self._offers]):
-            folded[_fold(name)] = (*folded.get(_fold(name), ()), name)
-        return folded
+            names_by_fold[_fold(name)] = (*names_by_fold.get(_fold(name), ()), name)
+        return names_by_fold
 
-    def find(self, written: str) -> str | None:
+    def find(self, tool_name: str) -> str | None:
         """The tool or skill that is meant: of that name, else the only one that differs in case and signs alone."""
-        for name in (written, *[written.removeprefix(one) for one in PREFIXES if written.startswith(one)]):
+        for name in (tool_name, *[tool_name.removeprefix(one) for one in PREFIXES if tool_name.startswith(one)]):
             if name in self._offers or name in self.skills:
                 return name
-            found = self._folded.get(_fold(name), ())
-            if len(found) == 1:
-                return found[0]
+            names = self._names_by_fold.get(_fold(name), ())
+            if len(names) == 1:
+                return names[0]
         return None
 
-    def may_begin(self, written: str) -> bool:
+    def may_begin(self, tool_name: str) -> bool:
         """Whether the name of a tool may begin so."""
-        prefix = next((one for one in PREFIXES if written.startswith(one)), "")
-        known = (*self._folded, *map(_fold, PREFIXES))
-        return any(name.startswith(_fold(written.removeprefix(prefix))) for name in known)
+        prefix = next((one for one in PREFIXES if tool_name.startswith(one)), "")
+        starts = (*self._names_by_fold, *map(_fold, PREFIXES))
+        return any(name.startswith(_fold(tool_name.removeprefix(prefix))) for name in starts)
 
     def properties(self, tool: str) -> Object:
         """The schemas of a tool's arguments, by name."""
         offer = self._offers.get(tool)
-        found = (load_object(offer.parameters) or {}).get("properties") if offer else None
-        return found if isinstance(found, dict) else {}
+        properties = (load_object(offer.parameters) or {}).get("properties") if offer else None
+        return properties if isinstance(properties, dict) else {}
 
     def only_argument(self, tool: str) -> str | None:
         """The name of a tool's argument, where it has one, or needs one."""
@@ -79,9 +79,9 @@ class OfferedTools:
         required = [str(name) for name in needed] if isinstance(needed, list) else []
         return names[0] if len(names) == 1 else required[0] if len(required) == 1 else None
 
-    def call(self, written: str, arguments: Object) -> PromptCall | None:
+    def call(self, tool_name: str, arguments: Object) -> PromptCall | None:
         """The call of what that name means; None where nothing offered is meant, or its arguments are no JSON."""
-        name = self.find(written)
+        name = self.find(tool_name)
         if name is None:
             return None
         if name not in self._offers:

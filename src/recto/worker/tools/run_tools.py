@@ -29,16 +29,15 @@ from recto.tools.mark import Mark
 from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
 from recto.tools.workspace.snapshots import SnapshotTurn
-from recto.tools.workspace.workspaces import Workspace, mark_busy, lock_of
+from recto.tools.workspace.workspaces import Workspace, lock_of, mark_busy
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
 from recto.worker.tools.shared_state import apply_state_changes
-from recto.worker.tools.tool_context import execute, find_tools_of_reply, replace_file_ids
-from recto.worker.tools.tool_progress import ProgressReporter
+from recto.worker.tools.tool_context import ProgressReporter, execute, find_tools_of_reply, replace_file_ids
 
 LOGGER = logging.getLogger("recto.worker")
 INTERRUPTED, CUT_OFF, TOO_MANY = "interrupted", "cut_off", "too_many_calls"
-LOST = (
+INTERRUPTED_CALL = (
     "{name} was started and then interrupted; whether it finished is not known. "
     "It was not started again. Look at what is there before you do."
 )
@@ -50,7 +49,7 @@ TOO_MANY_CALLS = (
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
 # Changes and words of a person, added to the result: as text, or in a JSON result under these names.
 CHANGED = "\n\n(A person changed the arguments before they agreed. It was called with: {arguments})"
-AGREED = "\n\n(The person who agreed said: {words})"
+APPROVAL_WORDS = "\n\n(The person who agreed said: {words})"
 CALLED_WITH, PERSON_SAID = "called_with", "person_said"
 REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
@@ -64,7 +63,7 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
     """Answer the calls that cannot run, then run the others and wait for all of them."""
     limit_text = TOO_MANY_CALLS.format(most=run.state.limits.calls)
     answers = [
-        *[(call, _failure(call, LOST, INTERRUPTED)) for call in step.interrupted],
+        *[(call, _failure(call, INTERRUPTED_CALL, INTERRUPTED)) for call in step.interrupted],
         *[(call, _failure(call, HALF, CUT_OFF)) for call in step.cut_off],
         *[(call, ToolResult(parts=(Text(text=limit_text),), error=TOO_MANY)) for call in step.too_many],
         *[(call, _failure(call, UNANSWERED, EXPIRED)) for call in step.expired],
@@ -81,7 +80,12 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
         except asyncio.CancelledError:
             # All tasks have ended or were abandoned by now, so no result is stored after this.
             if run.state.is_stopping:
-                await _answer_stopped(run, step.start)
+                # Tell the model which calls did not end before the run was stopped
+                calls = step.start
+                answered_ids = {entry.tool_call_id for entry in run.writer.log if isinstance(entry, ToolMessage)}
+                open_calls = [call for call in calls if call.id not in answered_ids]
+                messages = [_message(run.runtime, call, _failure(call, STOPPED, INTERRUPTED)) for call in open_calls]
+                await run.writer.write(RunChange(entries=messages), _events_of(messages, run.inputs.agent.locale))
             raise
         finally:
             for task in tasks:
@@ -211,14 +215,6 @@ async def _store_result(run: LoadedRun, call: ToolCall, repeats: Repeats, result
     await run.writer.write(RunChange(entries=(message, *skill, *update.entries)), [*events, *update.events])
 
 
-async def _answer_stopped(run: LoadedRun, calls: Sequence[ToolCall]) -> None:
-    """Tell the model which calls did not end before the run was stopped."""
-    answered = {entry.tool_call_id for entry in run.writer.log if isinstance(entry, ToolMessage)}
-    open_calls = [call for call in calls if call.id not in answered]
-    messages = [_message(run.runtime, call, _failure(call, STOPPED, INTERRUPTED)) for call in open_calls]
-    await run.writer.write(RunChange(entries=messages), _events_of(messages, run.inputs.agent.locale))
-
-
 def _message(runtime: Runtime, call: ToolCall, result: ToolResult) -> ToolMessage:
     return ToolMessage(
         id=runtime.new_id(),
@@ -286,7 +282,7 @@ def _with_decision(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> 
             return replace(result, parts=(replace(only, text=text),))
         case _:
             notes = CHANGED.format(arguments=decision.arguments) if decision.arguments else ""
-            return _with_text(result, notes + (AGREED.format(words=decision.text) if decision.text else ""))
+            return _with_text(result, notes + (APPROVAL_WORDS.format(words=decision.text) if decision.text else ""))
 
 
 def _with_text(result: ToolResult, text: str) -> ToolResult:

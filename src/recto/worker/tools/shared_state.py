@@ -15,7 +15,7 @@ from recto.tools.ports import ToolResult
 from recto.worker.log_writer import LogWriter
 from recto.worker.runtime import Runtime
 
-REFUSED = "The shared state cannot be changed: {problem}."
+STATE_REJECTED = "The shared state cannot be changed: {problem}."
 TOO_LONG = "it would have {size} bytes, and up to {most} are kept; keep less in it"
 
 
@@ -37,14 +37,14 @@ class SharedState:
         try:
             return value_at(self._current(), path)
         except WireError as error:
-            raise ToolError(REFUSED.format(problem=error)) from error
+            raise ToolError(STATE_REJECTED.format(problem=error)) from error
 
     def put(self, path: str, value: Json) -> None:
         """Set the value at a path."""
         try:
             self._add(ValueChange(path=path, value=state_text(value)))
         except WireError as error:
-            raise ToolError(REFUSED.format(problem=error)) from error
+            raise ToolError(STATE_REJECTED.format(problem=error)) from error
 
     def remove(self, path: str) -> None:
         """Delete the value at a path."""
@@ -90,7 +90,7 @@ def _apply(state: Json, changes: Sequence[ValueChange], limit_bytes: int) -> Jso
         after = apply_changes(state, changes)
         size = len(state_text(after).encode())
     except WireError as error:
-        raise ToolError(REFUSED.format(problem=error)) from error
+        raise ToolError(STATE_REJECTED.format(problem=error)) from error
     if size > limit_bytes:
-        raise ToolError(REFUSED.format(problem=TOO_LONG.format(size=size, most=limit_bytes)))
+        raise ToolError(STATE_REJECTED.format(problem=TOO_LONG.format(size=size, most=limit_bytes)))
     return after

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Literal
 
 from recto.agents.profile_schema import check_profile
 from recto.config.checked import nearest
+from recto.conversation.events import ActivityUpdate, Event
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view
 from recto.conversation.message_files import arguments_for
 from recto.conversation.messages import AssistantMessage, ToolCall
-from recto.errors import Refused, ToolError, WireError
+from recto.errors import InvalidRequest, ToolError, WireError
 from recto.page.earlier_results import NotRecalled, Recalled, find_result
 from recto.page.manifest import Recall
 from recto.skills.bundled import read_bundled
@@ -22,9 +24,9 @@ from recto.skills.expert import missing_for
 from recto.skills.skill import CORE
 from recto.store.ports import Lease
 from recto.store.store import Store
-from recto.store.users.profiles import ProfileChange
+from recto.store.users.users import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.ports import Activation, ReportProgress, ToolContext, ToolResult
+from recto.tools.ports import Activation, Progress, ReportProgress, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.worker.context.page_facts import facts, load_skill_context, prompt_context
 from recto.worker.context.prompt_context import find_skill, select_tools
@@ -135,7 +137,7 @@ class UserProfile:
     def _check(self, fields: Mapping[str, Json]) -> None:
         problem = check_profile(fields, self.schema) if self.schema else None
         if problem:
-            raise Refused(problem, where="profile")
+            raise InvalidRequest(problem, where="profile")
 
     async def skill_data(self, skill: str) -> Json:
         """Return the stored data of a skill, or None."""
@@ -149,7 +151,7 @@ class UserProfile:
     async def _write(self, change: ProfileChange, name: str) -> None:
         try:
             await self.store.users.change_profile(self.owner, change, self.clock(), self.limit_bytes)
-        except (Refused, WireError) as error:
+        except (InvalidRequest, WireError) as error:
             raise ToolError(f"{name[:1].upper()}{name[1:]} cannot be kept: {error}") from error
         self.on_change()
 
@@ -202,3 +204,43 @@ class RunSkills:
         if skill is None:
             raise ToolError(NO_FILES)
         return await asyncio.to_thread(partial(read_bundled, skill, path))
+
+
+ACTIVITY = "recto.progress"
+# Each update is a stored event, and readers cannot follow faster ones.
+MIN_INTERVAL = timedelta(milliseconds=300)
+
+
+class ProgressReporter:
+    """Reports the progress of one call. Each of its tasks has an id. Readers get only some of the updates."""
+
+    def __init__(self, emit: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
+        self._emit = emit
+        self._message = message
+        self._clock = clock
+        self._emitted: dict[str, tuple[datetime, Progress]] = {}
+        self._latest: dict[str, Progress] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        """Report progress, unless it is unchanged or the last update was a moment ago."""
+        now, last = self._clock(), self._emitted.get(progress.id)
+        self._latest[progress.id] = progress
+        if last is None or (progress != last[1] and now - last[0] >= MIN_INTERVAL):
+            self._emitted[progress.id] = now, progress
+            self._update(progress, "running")
+
+    def end(self) -> None:
+        """Report the end of all tasks that reported progress."""
+        for progress in self._latest.values():
+            self._update(progress, "ended")
+        self._emitted, self._latest = {}, {}
+
+    def _update(self, progress: Progress, status: Literal["running", "ended"]) -> None:
+        content: dict[str, Json] = {"label": progress.label, "status": status, "done": progress.done}
+        if progress.total is not None:
+            content["total"] = progress.total
+        content["unit"] = progress.unit
+        if progress.text:
+            content["text"] = progress.text
+        message = f"{self._message}-{progress.id}" if progress.id else self._message
+        self._emit(ActivityUpdate(message=message, activity=ACTIVITY, content=content))
