@@ -65,7 +65,7 @@ def test_S1_phases_are_settings_and_all_of_history_is_legal(agents: Path):
         ("phases: {choose: {}}", "there is no setting choose in phases; Known: execute, select."),
         ("directory_tokens: 10", "directory_tokens is 10; it is 300 or more."),
         ("voice: loud", 'voice is "loud"; voices has no such name; Known: direct, warm.'),
-        ("tiers: {Pro!: {steps: 1}}", "small letters, digits"),
+        ("tiers: {Pro!: {steps: 1}}", "lower-case letters, digits"),
         ("tiers: {pro: {stops: 1}}", "there is no setting stops in tiers.pro; did you mean steps?"),
     ],
 )
@@ -126,13 +126,13 @@ def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") ->
     ("settings", "line"),
     [
         ("history: 0", "history is 0, so "),
-        ("tool_calling: prompt\ntool_choice: none", "tool_choice does nothing "),
+        ("tool_calling: prompt\ntool_choice: none", "tool_choice has no effect "),
         ("budget: 64", "budget is 64, but "),
         ("cases: 3", "cases has no effect without skills"),
-        ("file_input: {on: false, mode: always}", "file_input.mode does nothing "),
-        ("file_input: {on: false, urls: [a.org]}", "file_input.urls does nothing "),
+        ("file_input: {on: false, mode: always}", "file_input.mode has no effect "),
+        ("file_input: {on: false, urls: [a.org]}", "file_input.urls has no effect "),
         ("file_input: {documents: false, mode: always}", "file_input.mode is always, but "),
-        ("quote: Ours.\nfile_input: {mode: always}", "quote stands where "),
+        ("quote: Ours.\nfile_input: {mode: always}", "quote replaces the documents "),
     ],
 )
 def test_S9_what_is_hardly_meant_is_told_of_the_file_that_says_it(tmp_path: Path, settings: str, line: str):
@@ -163,8 +163,8 @@ def test_S9_a_variant_without_the_file_it_differs_from_says_so(tmp_path: Path):
     (tmp_path / "it").mkdir()
     (tmp_path / "it" / "AGENT.en.md").write_text("Hi.", encoding="utf-8")
     missing = (
-        "it/AGENT.en.md: there is no AGENT.md beside it, and this says only what differs from that. "
-        "Write AGENT.md, or rename this to it."
+        "it/AGENT.en.md: there is no AGENT.md beside it, and it contains only differences from that. "
+        "Write AGENT.md, or rename it to that."
     )
     assert (list(loaded(tmp_path)), problems(tmp_path)) == ([], [missing])
     (tmp_path / "it" / "tools.py").write_text("", encoding="utf-8")
@@ -186,7 +186,7 @@ def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
 def test_S9_the_name_of_a_variant_says_its_language(tmp_path: Path):
     found, said = variants(tmp_path, "Hi.", "---\nlocale: zh\n---\nHi.")
     assert list(found) == ["it"]
-    assert said == ['AGENT.en.md:2: locale is "zh"; the file\'s name says en. Remove the line or rename the file.']
+    assert said == ['AGENT.en.md:2: locale is "zh"; the file name selects en. Remove the line or rename the file.']
     _, said = variants(tmp_path / "none", "Hi.", "---\nlocale: fr\n---\nHi.", "AGENT.zh.md")
     assert said == ["AGENT.zh.md:2: locale is \"fr\"; it is 'zh' or 'en'."]
     found, said = variants(tmp_path / "same", "Hi.", "---\nlocale: en\n---\nHi.")

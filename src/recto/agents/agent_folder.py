@@ -148,20 +148,20 @@ def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
 
 
 def _variant_of(name: str, locale: str) -> str:
-    """What a file is called in another language."""
+    """Return the name of a file's variant."""
     stem, _, ending = name.rpartition(".")
     return f"{stem}.{locale}.{ending}"
 
 
 def _document(file: Path, locale: str | None) -> MarkdownFile:
-    """What is written in a file; of a variant, over what is in the agent's own."""
+    """Read a file. A variant is merged over the agent's own file."""
     document = read_document(_beginning(file)) if file.exists() else MarkdownFile()
     first = file.with_name(FILE)
     return _over(read_document(_beginning(first)), document, locale) if locale and first.exists() else document
 
 
 def _beginning(file: Path) -> bytes:
-    """As much as is read of any file; more of it is refused."""
+    """Read a file up to one byte over the limit, to detect larger ones."""
     with file.open("rb") as stream:
         return stream.read(LONGEST + 1)
 
@@ -284,7 +284,7 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
 
 
 def _tool_warnings(folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
-    """What is hardly meant of its tools; their file as people named it."""
+    """Yield warnings about the agent's tools, with the path of their file as the user named it."""
     file = folder / TOOLS_FILE
     for one in tools.warnings_of(folder):
         yield replace(one, file=file) if one.file == file.resolve() else one

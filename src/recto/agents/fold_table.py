@@ -111,7 +111,7 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
     rules_by_name = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in tables}
     changed = {name: rule for name, rule in rules_by_name.items() if rule or settings.rule(name)}
     hint = settings.recall_hint if fold.recall_hint is None else fold.recall_hint
-    # How folding weighs costs, where it does: it was asked for, or is on and was not switched off
+    # Fold by cost if the table requests it, or if it is on and not switched off.
     mode = fold.mode or ("cost" if settings.cost else "eager")
     fields = cast("dict[str, object]", fold.cost.model_dump(exclude_none=True))
     changes = {name: frozen(value) for name, value in fields.items()}

@@ -48,7 +48,7 @@ def _walk(root: Path, folder: Path, above: tuple[str, ...]) -> Iterator[BundledF
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing where it cannot be read."""
+    """Return the entries of a folder by name; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)

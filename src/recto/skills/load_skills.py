@@ -70,7 +70,7 @@ def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
 
 
 def _is_folder(path: Path) -> bool:
-    """One that may not be looked into is one, and told to be broken."""
+    """Return True also for unreadable paths, which are then reported as broken."""
     try:
         return path.is_dir()
     except OSError:

@@ -104,7 +104,7 @@ class Needs:
 
 
 def _is_at(path: str, field: str) -> bool:
-    """Whether a path is another, or leads further down from there."""
+    """Return True if a path is the field or below it."""
     return path == field or path.startswith(f"{field}.")
 
 
@@ -176,7 +176,7 @@ def _own_faults(table: OwnTable, settings: Values, skill: str) -> Iterator[Fault
 
 
 def _name(settings: Values, folder_name: str) -> str:
-    """The name that is declared, if it can be one; else that of the folder."""
+    """Return the declared name if it is valid, else the folder's."""
     name = _text(settings.values.get("name"))
     return name if name and NAME.fullmatch(name) else folder_name
 
@@ -239,14 +239,14 @@ def _scenarios_of(table: Mapping[str, ScenarioTable]) -> tuple[Scenario, ...]:
 
 
 def _persona(body: str) -> tuple[str, str]:
-    """The words of the first line, where it is a heading, and what follows."""
+    """Return the text of a heading in the first line, if any, and the rest."""
     first, _, rest = body.partition("\n")
     heading = HEADING.fullmatch(first)
     return (heading["words"], rest.strip()) if heading else ("", body)
 
 
 def _title(value: Json) -> str:
-    """A title, if it can be one; else there is none."""
+    """Return a valid title, else an empty text."""
     title = _text(value) or ""
     return title if len(title) <= LONGEST_TITLE and title.splitlines() == [title] else ""
 
