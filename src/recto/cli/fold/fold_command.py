@@ -24,13 +24,11 @@ from recto.cli.sessions.session import Session
 from recto.conversation.json import dump, load_object, parse_time
 from recto.errors import RectoError, SettingsError
 from recto.page.assemble import assemble
-from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.fold.agent_tools import rule_for
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets, rules_in
-from recto.page.manifest import Manifest
 from recto.page.manifest_rows import shown_rows
 from recto.page.prompt.reminder import Locale
 
@@ -73,15 +71,13 @@ class FoldOptions:
 
 def parameters(rules: Sequence[FoldRule]) -> list[Parameter]:
     """Return the options of the rules, and the placeholder language, as command parameters."""
-    locale = Parameter(LOCALE, Parameter.KEYWORD_ONLY, default="zh", annotation=InLocale)
-    return [*[_parameter(rule, option) for rule in rules for option in rule.options], locale]
-
-
-def _parameter(rule: FoldRule, option: RuleOption) -> Parameter:
-    hint, metavar, more = TYPES[option.sets]
-    typer_option = typer.Option(option.flag, metavar=metavar, help=option.help + more.format(rule=rule))
-    default = False if option.sets == "on" else None
-    return Parameter(_name(option), Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, typer_option])
+    result: list[Parameter] = []
+    for rule, option in [(one, option) for one in rules for option in one.options]:
+        hint, metavar, more = TYPES[option.sets]
+        typer_option = typer.Option(option.flag, metavar=metavar, help=option.help + more.format(rule=rule))
+        default, annotation = False if option.sets == "on" else None, Annotated[hint, typer_option]
+        result.append(Parameter(_name(option), Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return [*result, Parameter(LOCALE, Parameter.KEYWORD_ONLY, default="zh", annotation=InLocale)]
 
 
 def _name(option: RuleOption) -> str:
@@ -144,9 +140,14 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         if verbose:
             logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
             logging.getLogger("recto").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
-        session, page, manifest = _assemble(
-            file, now, FoldOptions(root=root, config=config, rules=rules, values=values)
-        )
+        options = FoldOptions(root=root, config=config, rules=rules, values=values)
+        try:
+            with Console(stderr=True).status("Folding"):
+                session = read_session_file(file)
+                facts = Facts(log=session.messages, fold=fold_settings(session, options), now=_time(now))
+                page, manifest = assemble(facts)
+        except RectoError as error:
+            raise stop("fold", error, WRONG_USE) from error
         if verbose:
             # Imported here: only --verbose needs it.
             from prometheus_client import CollectorRegistry
@@ -168,17 +169,6 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
     # typer reads the parameters from here.
     setattr(fold, "__signature__", full_signature)  # noqa: B010 - the type of a function has no such field
     return fold
-
-
-def _assemble(file: str, now: str | None, options: FoldOptions) -> tuple[Session, Page, Manifest]:
-    try:
-        with Console(stderr=True).status("Folding"):
-            session = read_session_file(file)
-            facts = Facts(log=session.messages, fold=fold_settings(session, options), now=_time(now))
-            page, manifest = assemble(facts)
-    except RectoError as error:
-        raise stop("fold", error, WRONG_USE) from error
-    return session, page, manifest
 
 
 def _time(text: str | None) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -22,7 +22,7 @@ FORMATS = {
     "codex": "A Codex session",
     "opencode": "An opencode session",
 }
-NOTHING = "Nothing to fold: no result is old enough to be stood for by a newer one."
+NOTHING = "Nothing to fold: no result is old enough to be replaced by a newer one."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,14 @@ def tokens_of_messages(manifest: Manifest) -> Tokens:
 
 def report(session: Session, manifest: Manifest, *, every: bool, rules: Sequence[FoldRule] = RULES) -> RenderableType:
     """Build the report; `every` lists each fold instead of each file."""
-    receipts = list(manifest.receipts)
-    table = _each(receipts) if every else _by_file(receipts, rules)
-    body: RenderableType = table if receipts else Text(NOTHING)
+    if every:
+        table = _table("Tool", "Result", "Why")
+        for receipt in manifest.receipts:
+            before, after = f"{receipt.tokens_before:,}", f"{receipt.tokens_after:,}"
+            table.add_row(receipt.tool, receipt.message, f"{receipt.rule}: {receipt.reason}", "1", before, after)
+    else:
+        table = _by_file(list(manifest.receipts), rules)
+    body: RenderableType = table if manifest.receipts else Text(NOTHING)
     tokens = tokens_of_messages(manifest)
     share = f" ({100 * tokens.folded / tokens.before:.0f} %)" if tokens.before else ""
     return Group(
@@ -76,25 +81,21 @@ def report(session: Session, manifest: Manifest, *, every: bool, rules: Sequence
 def lines(receipts: Sequence[Receipt], rules: Sequence[FoldRule] = RULES) -> Iterator[ReportLine]:
     """Yield folds by tool and file, largest saving first within a tool."""
     names = {number: name for rule in rules for number, name in rule.numbers.items()}
-    sorted_receipts = sorted(receipts, key=_subject)
-    rows = [_line(subject, list(group), names) for subject, group in groupby(sorted_receipts, key=_subject)]
+    folds: dict[tuple[str, str, str], list[Receipt]] = {}
+    for receipt in receipts:
+        folds.setdefault((receipt.tool, ", ".join(receipt.paths), receipt.rule), []).append(receipt)
+    rows = [
+        ReportLine(
+            tool=tool,
+            file=file or "-",
+            why=f"{rule}: {names[rule]}",
+            folds=len(group),
+            before=sum(receipt.tokens_before for receipt in group),
+            after=sum(receipt.tokens_after for receipt in group),
+        )
+        for (tool, file, rule), group in sorted(folds.items())
+    ]
     return iter(sorted(rows, key=lambda line: (line.tool, line.after - line.before, line.file)))
-
-
-def _subject(receipt: Receipt) -> tuple[str, str, str]:
-    return receipt.tool, ", ".join(receipt.paths), receipt.rule
-
-
-def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt], names: Mapping[str, str]) -> ReportLine:
-    tool, file, rule = subject
-    return ReportLine(
-        tool=tool,
-        file=file or "-",
-        why=f"{rule}: {names[rule]}",
-        folds=len(receipts),
-        before=sum(receipt.tokens_before for receipt in receipts),
-        after=sum(receipt.tokens_after for receipt in receipts),
-    )
 
 
 def _by_file(receipts: Sequence[Receipt], rules: Sequence[FoldRule]) -> Table:
@@ -110,14 +111,6 @@ def _by_file(receipts: Sequence[Receipt], rules: Sequence[FoldRule]) -> Table:
     return table
 
 
-def _each(receipts: Sequence[Receipt]) -> Table:
-    table = _table("Tool", "Result", "Why")
-    for receipt in receipts:
-        before, after = f"{receipt.tokens_before:,}", f"{receipt.tokens_after:,}"
-        table.add_row(receipt.tool, receipt.message, f"{receipt.rule}: {receipt.reason}", "1", before, after)
-    return table
-
-
 def _table(*names: str) -> Table:
     table = Table()
     for name in names:
@@ -128,9 +121,11 @@ def _table(*names: str) -> Table:
 
 
 def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
-    changed = [part for part in manifest.parts if part.kind == "message" and part.decision in ("repaired", "dropped")]
-    for (rule, decision, reason), group in groupby(sorted(changed, key=_change), key=_change):
-        parts = list(group)
+    changes: dict[tuple[str, str, str], list[Part]] = {}
+    for part in manifest.parts:
+        if part.kind == "message" and part.decision in ("repaired", "dropped"):
+            changes.setdefault((part.rule or "", part.decision, part.reason), []).append(part)
+    for (rule, decision, reason), parts in sorted(changes.items()):
         less = sum(part.tokens_before - part.tokens_after for part in parts)
         count = sum(part.count for part in parts)
         yield f"{decision} ({rule}): {count} x {why(rule, reason)}, {less:,} tokens less"
@@ -139,7 +134,3 @@ def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
     yield from session.notes
     if manifest.tokens.estimated:
         yield "Tokens are estimates, counted with o200k_base."
-
-
-def _change(part: Part) -> tuple[str, str, str]:
-    return part.rule or "", part.decision, part.reason

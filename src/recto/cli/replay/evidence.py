@@ -99,11 +99,8 @@ def quoted_lines(message: Message, tools: AgentTools) -> frozenset[str]:
     """Return the lines that a reply's edits expect in a file: replaced text, or old lines of a patch."""
     if not isinstance(message, AssistantMessage):
         return frozenset()
-    return frozenset([line for call in message.tool_calls for line in _lines_of_edit(call, tools)])
-
-
-def _lines_of_edit(call: ToolCall, tools: AgentTools) -> tuple[str, ...]:
-    if call.name in tools.edits:
-        return read_edit(call, tools.quote_args, (), ANYWHERE).lines
     # Patches may also be applied by commands.
-    return read_edit(call, (), (), ANYWHERE).lines if call.name in tools.terminal else ()
+    calls = [call for call in message.tool_calls if call.name in tools.edits or call.name in tools.terminal]
+    names = [tools.quote_args if call.name in tools.edits else () for call in calls]
+    edits = [read_edit(call, quotes, (), ANYWHERE) for call, quotes in zip(calls, names, strict=True)]
+    return frozenset([line for edit in edits for line in edit.lines])

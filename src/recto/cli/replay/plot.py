@@ -5,14 +5,13 @@ The SVG is self-contained; its colours work on light and dark backgrounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import ceil, floor, log10
 from xml.sax.saxutils import escape
 
 from recto.cli.replay.policy_table import summed
-from recto.cli.replay.results import PolicyRun, ReplayedSession
+from recto.cli.replay.results import ReplayedSession
 from recto.cli.replay.stretches import ReplaySettings
 
 WIDTH, HEIGHT, PANEL = 760, 560, 200
@@ -30,25 +29,17 @@ STYLE = """
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Panel:
-    """One chart: title, top edge and a line per policy."""
-
-    title: str
-    top: int
-    lines: Mapping[str, Sequence[float]]
-
-
 def plot_svg(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> str:
     """Draw the sessions one after another."""
     runs = summed(sessions)
-    price = {name: [float(sum_) for sum_ in accumulate(run.prices)] for name, run in runs.items()}
-    pages = {name: run.pages for name, run in runs.items()}
-    panels = (
-        Panel(title=f"Price so far, {settings.prices.currency}", top=MARGIN_TOP, lines=price),
-        Panel(title="Tokens of the page", top=MARGIN_TOP + PANEL + GAP, lines=pages),
-    )
-    body = [*_legend(runs), *[line for panel in panels for line in _panel(panel)]]
+    body: list[str] = []
+    for index, (name, run) in enumerate(runs.items()):
+        x, colour = MARGIN_LEFT + index * 160, COLOURS[index % len(COLOURS)]
+        body += [f'<line x1="{x}" x2="{x + 22}" y1="20" y2="20" stroke="{colour}" stroke-width="3"/>']
+        body += [_text(x + 28, 24, f"{name} {run.price:,.2f}")]
+    prices = [[float(price) for price in accumulate(run.prices)] for run in runs.values()]
+    body += _panel(f"Price so far, {settings.prices.currency}", MARGIN_TOP, prices)
+    body += _panel("Tokens of the page", MARGIN_TOP + PANEL + GAP, [run.pages for run in runs.values()])
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     name = sessions[0].name if len(sessions) == 1 else f"{len(sessions)} sessions"
     title = f"<title>{escape(name)}</title>"
@@ -56,21 +47,14 @@ def plot_svg(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> s
     return "\n".join([head, title, f"<style>{STYLE}</style>", ground, *body, "</svg>", ""])
 
 
-def _legend(runs: Mapping[str, PolicyRun]) -> Iterator[str]:
-    for index, (name, run) in enumerate(runs.items()):
-        x = MARGIN_LEFT + index * 160
-        colour = COLOURS[index % len(COLOURS)]
-        yield f'<line x1="{x}" x2="{x + 22}" y1="20" y2="20" stroke="{colour}" stroke-width="3"/>'
-        yield _text(x + 28, 24, f"{name} {run.price:,.2f}")
-
-
-def _panel(panel: Panel) -> Iterator[str]:
-    right, bottom = WIDTH - MARGIN_RIGHT, panel.top + PANEL
-    calls = max([len(line) for line in panel.lines.values()], default=1)
-    most = max([value for line in panel.lines.values() for value in line], default=0) or 1
+def _panel(title: str, top: int, lines: Sequence[Sequence[float]]) -> Iterator[str]:
+    """Yield the elements of a chart with a line per policy."""
+    right, bottom = WIDTH - MARGIN_RIGHT, top + PANEL
+    calls = max([len(line) for line in lines], default=1)
+    most = max([value for line in lines for value in line], default=0) or 1
     steps = _ticks(most)
     high = steps[-1]
-    yield _text(MARGIN_LEFT, panel.top - 10, panel.title, "title")
+    yield _text(MARGIN_LEFT, top - 10, title, "title")
     for value in steps:
         y = bottom - PANEL * value / high
         yield f'<line class="grid" x1="{MARGIN_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -82,10 +66,13 @@ def _panel(panel: Panel) -> Iterator[str]:
             )
     yield _text(right, bottom + 34, "calls", anchor="end")
     yield f'<line class="axis" x1="{MARGIN_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>'
-    for index, line in enumerate(panel.lines.values()):
+    for index, line in enumerate(lines):
+        # At most about one point per pixel, including the last.
+        places = dict.fromkeys((*range(0, len(line), max(1, ceil(len(line) / (right - MARGIN_LEFT)))), len(line) - 1))
         points = " ".join(
-            f"{MARGIN_LEFT + (right - MARGIN_LEFT) * (place + 1) / calls:.1f},{bottom - PANEL * value / high:.1f}"
-            for place, value in _thinned(line, right - MARGIN_LEFT)
+            f"{MARGIN_LEFT + (right - MARGIN_LEFT) * (place + 1) / calls:.1f},{bottom - PANEL * line[place] / high:.1f}"
+            for place in places
+            if line
         )
         yield f'<polyline class="line" stroke="{COLOURS[index % len(COLOURS)]}" points="{points}"/>'
 
@@ -100,14 +87,6 @@ def _ticks(most: float) -> list[float]:
 
 def _label(value: float) -> str:
     return f"{value / THOUSAND:g}k" if value >= THOUSAND else f"{value:g}"
-
-
-def _thinned(line: Sequence[float], most: int) -> Iterator[tuple[int, float]]:
-    """Yield at most about `most` values with their places, including the last."""
-    step = max(1, ceil(len(line) / most))
-    yield from ((place, line[place]) for place in range(0, len(line) - 1, step))
-    if line:
-        yield len(line) - 1, line[-1]
 
 
 def _text(x: float, y: float, text: str, name: str = "", *, anchor: str = "start") -> str:

@@ -66,15 +66,10 @@ def clear(stretch: CallStretch, inputs: PolicyInputs) -> Iterator[PageChanges]:
             continue
         old = waiting[: max(len(waiting) - settings.clear_keep, 0)]
         waiting = waiting[len(old) :]
-        changes = {place: _cleared(stretch.messages[place]) for place in old}
-        tokens -= sum(
-            stretch.tokens[place] - tokens_of(new_message, settings.counter) for place, new_message in changes.items()
-        )
+        results = [(place, one) for place in old if isinstance(one := stretch.messages[place], ToolMessage)]
+        changes = {place: replace(one, parts=(Text(text=CLEARED),)) for place, one in results}
+        tokens -= sum(stretch.tokens[place] - tokens_of(one, settings.counter) for place, one in changes.items())
         yield changes
-
-
-def _cleared(message: Message) -> Message:
-    return replace(message, parts=(Text(text=CLEARED),)) if isinstance(message, ToolMessage) else message
 
 
 def cost(stretch: CallStretch, inputs: PolicyInputs) -> Iterator[PageChanges]:

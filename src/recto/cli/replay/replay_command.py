@@ -74,9 +74,11 @@ def replay(
     Exit codes: 0 success, 1 a file failed, 2 usage error.
     """
     with exit_codes("replay"):
+        if unknown := [name for name in policy or () if name not in POLICIES]:
+            raise SettingsError(name="--policy", value=unknown[0], allowed=f"choose from {', '.join(POLICIES)}")
         settings = ReplaySettings(
             prices=load_prices(prices),
-            policies=_policies(policy or ()),
+            policies=tuple(policy or POLICIES),
             model=model,
             window=window,
             cache_life=timedelta(minutes=cache_minutes),
@@ -85,18 +87,18 @@ def replay(
             cut=cut,
         )
         sessions, problems = _play(_files(files), settings)
-        _print(sessions, problems, settings, as_json=as_json)
+        if as_json:
+            rows = {**replay_rows(sessions, settings), "problems": problems}
+            sys.stdout.buffer.write(dump(rows) + b"\n")
+            sys.stdout.buffer.flush()
+        elif sessions:
+            Console(highlight=False).print(replay_report(sessions, settings))
+        for problem in problems:
+            typer.echo(f"recto replay: {problem}", err=True)
         if plot is not None and sessions:
             plot.write_text(plot_svg(sessions, settings), encoding="utf-8")
     if problems:
         raise typer.Exit(FAILED)
-
-
-def _policies(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name not in POLICIES:
-            raise SettingsError(name="--policy", value=name, allowed=f"choose from {', '.join(POLICIES)}")
-    return tuple(names) or tuple(POLICIES)
 
 
 def _files(files: Sequence[str]) -> list[str]:
@@ -133,16 +135,3 @@ def _play(files: Sequence[str], settings: ReplaySettings) -> tuple[list[Replayed
             except RectoError as error:
                 problems.append(str(error))
     return sessions, problems
-
-
-def _print(
-    sessions: Sequence[ReplayedSession], problems: Sequence[str], settings: ReplaySettings, *, as_json: bool
-) -> None:
-    if as_json:
-        rows = replay_rows(sessions, settings)
-        sys.stdout.buffer.write(dump({**rows, "problems": list(problems)}) + b"\n")
-        sys.stdout.buffer.flush()
-    elif sessions:
-        Console(highlight=False).print(replay_report(sessions, settings))
-    for problem in problems:
-        typer.echo(f"recto replay: {problem}", err=True)

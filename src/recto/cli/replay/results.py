@@ -120,6 +120,14 @@ def replay_session(session: Session, name: str, settings: ReplaySettings, done: 
         for id, usage in session.usages.items()
     ]
     known_prices = [price for price in prices if price is not None]
+    count, notes = len(session.compactions), session.notes
+    if is_cut:
+        times = "once" if count == 1 else f"{count} times"
+        # The note on ignored compactions is wrong here: --cut uses them.
+        others = [note for note in notes if note not in ignored_note(count, "compaction")]
+        notes = (f"The agent compacted the session {times}; each time all policies restart.", *others)
+    elif count:
+        notes = (*notes, "With --cut, the replay restarts at compactions.")
     return ReplayedSession(
         name=name,
         format=session.format,
@@ -128,7 +136,7 @@ def replay_session(session: Session, name: str, settings: ReplaySettings, done: 
         replies=sum([_price(call, Usage(output=call.output), settings) for call in calls], Decimal(0)),
         recorded=sum(known_prices, Decimal(0)) if known_prices and len(known_prices) == len(prices) else None,
         runs=runs,
-        notes=_notes(session, is_cut=is_cut),
+        notes=notes,
     )
 
 
@@ -170,16 +178,6 @@ def _price(call: SessionCall, usage: Usage, settings: ReplaySettings) -> Decimal
     if price is None:
         raise NoPrice(model=call.model, tokens=usage.input)
     return price
-
-
-def _notes(session: Session, *, is_cut: bool) -> tuple[str, ...]:
-    count = len(session.compactions)
-    if not is_cut:
-        return (*session.notes, *(("With --cut, the replay restarts at compactions.",) if count else ()))
-    times = "once" if count == 1 else f"{count} times"
-    # The note on ignored compactions is wrong here: --cut uses them.
-    others = [note for note in session.notes if note not in ignored_note(count, "compaction")]
-    return (f"The agent compacted the session {times}; each time all policies restart.", *others)
 
 
 def share_saved(run: PolicyRun, base: PolicyRun) -> float:

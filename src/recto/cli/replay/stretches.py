@@ -73,7 +73,10 @@ def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretc
     """Return the stretches that have calls."""
     all_messages = tuple([_unsigned(message) for message in session.messages])
     count_messages(all_messages, settings.counter)
-    before = _before(session, all_messages, settings.counter)
+    first = next((place for place, one in enumerate(all_messages) if isinstance(one, AssistantMessage)), 0)
+    usage = session.usages.get(all_messages[first].id) if all_messages else None
+    tokens = [tokens_of(message, settings.counter) for message in all_messages[:first]]
+    before = max(usage.input - sum(tokens), 0) if usage else 0
     cuts = [BEGIN, *(session.compactions if settings.cut else ())]
     ends = [*[cut.place for cut in cuts[1:]], len(all_messages)]
     stretches: list[CallStretch] = []
@@ -101,16 +104,6 @@ def _unsigned(message: Message) -> Message:
             case _:
                 parts.append(part)
     return replace(message, parts=tuple(parts))
-
-
-def _before(session: Session, messages: Sequence[Message], counter: TokenCounter) -> int:
-    message_tokens = 0
-    for message in messages:
-        if isinstance(message, AssistantMessage):
-            usage = session.usages.get(message.id)
-            return max(usage.input - message_tokens, 0) if usage else 0
-        message_tokens += tokens_of(message, counter)
-    return 0
 
 
 def _calls(
