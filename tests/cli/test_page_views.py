@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from recto.api.threads.thread_preview import ACTIVE_RUN
+from recto.api.threads.calls import ACTIVE_RUN
 from recto.cli.calls.call_report import (
     BAR_WIDTH,
     PageReport,
@@ -30,7 +30,7 @@ from recto.page.manifest_rows import shown_rows
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
 from recto.testing.model_server import Answer, Call
-from recto.worker.preview import BEFORE, FULL
+from recto.worker.load_run import BEFORE, FULL
 from tests.flow.in_process import InProcess, in_process
 
 WIDTH = 80
@@ -57,7 +57,7 @@ def a_page(log: tuple[Entry, ...] = LOG, history: int | None = None) -> SentPage
 
 
 def row_of(page: SentPage, **more: Json) -> Object:
-    rows = shown_rows(page.manifest.rows(), page.body)
+    rows = shown_rows(page.manifest.manifest_bytes(), page.body)
     return {**page.manifest.to_stored(), "parts": rows, "bytes": len(page.body), **more}
 
 

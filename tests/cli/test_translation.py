@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 
 import recto.cli
-from recto.api.threads.thread_preview import ACTIVE_RUN
+from recto.api.threads.calls import ACTIVE_RUN
 from recto.cli.translation import _, code_name, terminal_language, translations
 from recto.page.difference import Change
 from recto.page.manifest import Decision, PartKind
 from recto.page.manifest_rows import NAMED_RULES
 from recto.page.prefix import Cause
-from recto.worker.preview import BEFORE, FULL
+from recto.worker.load_run import BEFORE, FULL
 
 
 @pytest.fixture(autouse=True)

@@ -162,7 +162,7 @@ def test_C1_what_went_wrong_is_a_line_on_standard_error_and_the_exit_code(server
     server.answers[:] = [failure(400, "never")]
     failed = chat(server, tmp_path, "Hello?")
     assert (failed.returncode, failed.stdout) == (FAILED, b"")
-    assert failed.stderr.startswith(b"The run failed: The model refused the request.")
+    assert failed.stderr.startswith(b"The run failed: The model rejected the request.")
     nobody = chat(server, tmp_path, "Hello?", RECTO_URL="http://127.0.0.1:9")
     assert (nobody.returncode, nobody.stdout) == (FAILED, b"")
     assert nobody.stderr.startswith(b"recto chat: No server answers at http://127.0.0.1:9")

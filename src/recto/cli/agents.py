@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from recto.agents.agent import Agent
 from recto.agents.agent_folder import FILE, NAME, NAME_RULE, TOOLS_FILE, Toolbox, lint
 from recto.agents.agent_warnings import persona_tokens
 from recto.agents.file_input import with_reading
@@ -30,7 +28,7 @@ from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 
 if TYPE_CHECKING:
-    from recto.tools.external.services import ToolSource
+    pass
 
 agents = group("agents", "Check, explain, try and create agents.")
 
@@ -52,10 +50,14 @@ def check(
     problems, 1 problems (with --strict also warnings), 2 usage error.
     """
     try:
+        for file in (FILE, TOOLS_FILE):
+            if (folder / file).exists():
+                allowed = f"it contains {file}, so it is an agent. Name its parent folder: {folder.resolve().parent}"
+                raise SettingsError(name="DIR", value=str(folder), allowed=allowed)
         # A tools.py may print while it is imported.
         with redirect_stdout(sys.stderr):
             tools = load_toolbox()
-            loaded_agents = load_folder(_check_agents_folder(folder), Limits(), tools)
+            loaded_agents = load_folder(folder, Limits(), tools)
             findings = [
                 one for name in loaded_agents for one in lint(loaded_agents[name], loaded_agents.folders[name], tools)
             ]
@@ -66,10 +68,16 @@ def check(
             loaded_agents = add_tool_problems(loaded_agents, tool_sources)
     except SettingsError as error:
         raise stop("agents check", error, WRONG_USE) from error
-    rows = [
-        _row(agent, loaded_agents.folders[name], tools, tool_sources.get(name, ()))
-        for name, agent in loaded_agents.items()
-    ]
+    rows: list[dict[str, Json]] = []
+    for name, agent in loaded_agents.items():
+        names = [
+            *with_reading(agent.tools, agent.file_input.takes_documents),
+            *tools.of_folder(loaded_agents.folders[name]),
+            *[tool.name for source in tool_sources.get(name, ()) for tool in source.state.tools],
+        ]
+        fields = {"name": agent.name, "description": agent.description, "model": agent.model, "tools": names}
+        more = {"skills": list(agent.skills), "locale": agent.locale, "tokens": persona_tokens(agent)}
+        rows.append({**fields, **more})
     if as_json:
         problems = [one.row() for one in loaded_agents.problems]
         warnings = [one.row() for one in loaded_agents.warnings]
@@ -125,31 +133,6 @@ def load_toolbox() -> Toolbox:
 
     built_in = tuple([tool.name for tool in make_built_in_tools()])
     return Toolbox(built_in=built_in, of_folder=of_folder, warnings_of=lambda folder: of_folder(folder).warnings)
-
-
-def _check_agents_folder(folder: Path) -> Path:
-    for file in (FILE, TOOLS_FILE):
-        if (folder / file).exists():
-            allowed = f"it contains {file}, so it is an agent. Name its parent folder: {folder.resolve().parent}"
-            raise SettingsError(name="DIR", value=str(folder), allowed=allowed)
-    return folder
-
-
-def _row(agent: Agent, folder: Path, tools: Toolbox, sources: Sequence[ToolSource]) -> dict[str, Json]:
-    external_tools = [tool.name for source in sources for tool in source.state.tools]
-    return {
-        "name": agent.name,
-        "description": agent.description,
-        "model": agent.model,
-        "tools": [
-            *with_reading(agent.tools, agent.file_input.takes_documents),
-            *tools.of_folder(folder),
-            *external_tools,
-        ],
-        "skills": list(agent.skills),
-        "locale": agent.locale,
-        "tokens": persona_tokens(agent),
-    }
 
 
 def _print_lines(loaded_agents: LoadedAgents, rows: list[dict[str, Json]], folder: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +79,18 @@ def export_user(
 ) -> None:
     """Print all data of a user, one JSON object per line. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user export"):
-        count = asyncio.run(_export(load_server_settings(data, config), name))
+        settings = load_server_settings(data, config)
+
+        async def export() -> int:
+            count = 0
+            async with open_existing_store(settings) as store:
+                async for line in store.users.export(name):
+                    sys.stdout.buffer.write(line)
+                    count += 1
+            sys.stdout.buffer.flush()
+            return count
+
+        count = asyncio.run(export())
     if not count:
         problem = (
             f"There is no data of a user {name!r}. The name is that in RECTO_API_KEYS, the `sub` of the JWT, or "
@@ -124,16 +135,6 @@ def set_tier(
 
         asyncio.run(change())
     typer.echo(f"User {name!r} has the tier {tier!r}.")
-
-
-async def _export(settings: ServerSettings, name: str) -> int:
-    count = 0
-    async with open_existing_store(settings) as store:
-        async for line in store.users.export(name):
-            sys.stdout.buffer.write(line)
-            count += 1
-    sys.stdout.buffer.flush()
-    return count
 
 
 async def _delete(settings: ServerSettings, name: str) -> DeletedUser:
@@ -195,29 +196,26 @@ def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig 
 
     Exit codes: 0 success, 1 failure, 2 usage error.
     """
-    with exit_codes("storage adopt"):
-        settings = load_server_settings(data, config)
-        asyncio.run(_adopt(settings))
-    typer.echo(
-        f"The storage now belongs to the data folder {settings.data}; servers of others do not start on it. "
-        "A running server deletes files that its database does not know after an hour."
-    )
-
-
-async def _adopt(settings: ServerSettings) -> None:
     from recto.files.storage.choose_storage import open_storage
     from recto.files.storage.owner import adopt, owner_of
     from recto.ids import new_id
     from recto.store.database.folder import DataFolder
 
-    async with open_existing_store(settings) as store:
-        folder = DataFolder(settings.data)
-        try:
-            is_in_data_folder = settings.storage_url is None
-            owner = owner_of(folder.node(), is_shared=store.is_shared, is_in_data_folder=is_in_data_folder)
-            await adopt(open_storage(settings.storage_url, settings.files_folder), store, owner, new_id)
-        finally:
-            folder.close()
+    with exit_codes("storage adopt"):
+        settings = load_server_settings(data, config)
+        is_in_data_folder = settings.storage_url is None
+
+        async def run() -> None:
+            async with open_existing_store(settings) as store:
+                with closing(DataFolder(settings.data)) as folder:
+                    owner = owner_of(folder.node(), is_shared=store.is_shared, is_in_data_folder=is_in_data_folder)
+                    await adopt(open_storage(settings.storage_url, settings.files_folder), store, owner, new_id)
+
+        asyncio.run(run())
+    typer.echo(
+        f"The storage now belongs to the data folder {settings.data}; servers of others do not start on it. "
+        "A running server deletes files that its database does not know after an hour."
+    )
 
 
 @keys.command("rotate")

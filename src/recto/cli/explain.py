@@ -90,6 +90,59 @@ class AgentExplanation:
         """Shortened parts."""
         return (*parts_taken(self.system), *[one.part for one in self.tools if one.part.decision == "cut"])
 
+    def row(self) -> dict[str, Json]:
+        """Return the explanation as JSON."""
+        context = self.context
+        changes = [
+            {
+                "what": one.source,
+                "decision": one.decision,
+                "rule": one.rule,
+                **rule_fields(one.rule),
+                "reason": one.reason,
+            }
+            for one in self.changes
+        ]
+        return {
+            "agent": self.agent.name,
+            "skill": context.skill.name if context.skill else None,
+            "scenario": context.data.scenario,
+            "user": self.user,
+            "why": context.prompt.why,
+            "history": context.history,
+            "budget": context.budget,
+            "tokens": self.tokens,
+            "tools": dict(self.tool_tokens),
+            "words": dict(self.tool_words),
+            "missing": dict(self.missing),
+            "read": dict(self.read),
+            "changes": changes,
+            "over": self.system.over,
+            "prompt": self.system.text,
+        }
+
+    def lines(self) -> list[str]:
+        """Return the explanation as text."""
+        context = self.context
+        history = "all messages" if context.history is None else f"the newest {context.history} messages"
+        budget = "no budget" if context.budget is None else f"a budget of {context.budget}"
+        read = ", ".join(f"{path} ({'known' if is_known else 'unknown'})" for path, is_known in self.read.items())
+        tools = [f"{name} ({count})" if count else name for name, count in self.tool_tokens.items()]
+        is_in_prompt = self.tools and self.agent.tool_calling == "prompt"
+        tool_size = "including the tools" if is_in_prompt else f"{sum(self.tool_tokens.values())} of tools"
+        lines = [
+            f"agent   {self.agent.name}; {context.prompt.why or 'no skills'}",
+            f"user    {self.user or 'none (use the data of a user with --user)'}",
+            f"read    {read or 'nothing'}",
+            f"history {history} before the current turn",
+            f"tokens  {self.tokens} of the system prompt, {budget}; {tool_size}",
+            *[f"tool    {tool}: {begins}" for tool, begins in zip(tools, self.tool_words.values(), strict=True)],
+        ]
+        lines += [f"missing tools of {name}: {problem}" for name, problem in self.missing.items()]
+        lines += [f"{one.decision:<7} {one.source}: {why(one.rule, one.reason)}" for one in self.changes]
+        lines += [f"over    {self.system.over}"] if self.system.over else []
+        return [*lines, "", self.system.text]
+
 
 def explain(
     context: typer.Context,
@@ -115,7 +168,7 @@ def explain(
         with redirect_stdout(sys.stderr):
             agent, tools, missing = _load_agent(settings, name, tool_probe(context))
             explanation = replace(asyncio.run(_explain_agent(settings, query, agent, tools)), missing=missing)
-    typer.echo(dump(_row(explanation)).decode() if as_json else "\n".join(_lines(explanation)))
+    typer.echo(dump(explanation.row()).decode() if as_json else "\n".join(explanation.lines()))
 
 
 async def _explain_agent(
@@ -123,7 +176,15 @@ async def _explain_agent(
 ) -> AgentExplanation:
     from recto.worker.context.prompt_context import NO_REQUEST, build_prompt_context
 
-    skill = _find_skill(agent, query)
+    skill = agent.skills.get(query.skill or "") if query.skill != CORE else None
+    if skill is None and query.skill not in (None, CORE):
+        raise _unknown("--skill", str(query.skill), (*agent.skills, CORE))
+    if skill is None and query.scenario is not None:
+        allowed = "a scenario belongs to a skill. Name the skill with --skill"
+        raise SettingsError(name="--scenario", value=query.scenario, allowed=allowed)
+    scenarios = [one.name for one in skill.scenarios] if skill else []
+    if query.scenario is not None and query.scenario not in scenarios:
+        raise _unknown("--scenario", query.scenario, scenarios)
     if query.voice is not None and query.voice not in agent.voices:
         raise _unknown("--voice", query.voice, agent.voices)
     skill_data = await _load_skill_data(settings, skill, query, agent) if skill else KnownData()
@@ -174,21 +235,6 @@ def _load_agent(
     return agent, Registry((*load_own_tools(loaded_agents, name).values(), *external_tools)), missing
 
 
-def _find_skill(agent: Agent, query: ExplainQuery) -> Skill | None:
-    if query.skill in (None, CORE):
-        if query.scenario is not None:
-            allowed = "a scenario belongs to a skill. Name the skill with --skill"
-            raise SettingsError(name="--scenario", value=query.scenario, allowed=allowed)
-        return None
-    skill = agent.skills.get(query.skill or "")
-    if skill is None:
-        raise _unknown("--skill", str(query.skill), (*agent.skills, CORE))
-    scenarios = [one.name for one in skill.scenarios]
-    if query.scenario is not None and query.scenario not in scenarios:
-        raise _unknown("--scenario", query.scenario, scenarios)
-    return skill
-
-
 def _unknown(option: str, value: str, names: Collection[str]) -> SettingsError:
     return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, names)}")
 
@@ -206,50 +252,3 @@ async def _load_skill_data(settings: ServerSettings, skill: Skill, query: Explai
             tier=tier, scenario=query.scenario, month=f"{day:%Y-%m}", day=day.isoformat(), locale=agent.locale
         )
         return await load_skill_data(store, query.user, skill, request)
-
-
-def _row(explanation: AgentExplanation) -> dict[str, Json]:
-    context = explanation.context
-    changes = [
-        {"what": one.source, "decision": one.decision, "rule": one.rule, **rule_fields(one.rule), "reason": one.reason}
-        for one in explanation.changes
-    ]
-    return {
-        "agent": explanation.agent.name,
-        "skill": context.skill.name if context.skill else None,
-        "scenario": context.data.scenario,
-        "user": explanation.user,
-        "why": context.prompt.why,
-        "history": context.history,
-        "budget": context.budget,
-        "tokens": explanation.tokens,
-        "tools": dict(explanation.tool_tokens),
-        "words": dict(explanation.tool_words),
-        "missing": dict(explanation.missing),
-        "read": dict(explanation.read),
-        "changes": changes,
-        "over": explanation.system.over,
-        "prompt": explanation.system.text,
-    }
-
-
-def _lines(explanation: AgentExplanation) -> list[str]:
-    context = explanation.context
-    history = "all messages" if context.history is None else f"the newest {context.history} messages"
-    budget = "no budget" if context.budget is None else f"a budget of {context.budget}"
-    read = ", ".join(f"{path} ({'known' if is_known else 'unknown'})" for path, is_known in explanation.read.items())
-    tools = [f"{name} ({count})" if count else name for name, count in explanation.tool_tokens.items()]
-    is_in_prompt = explanation.tools and explanation.agent.tool_calling == "prompt"
-    tool_size = "including the tools" if is_in_prompt else f"{sum(explanation.tool_tokens.values())} of tools"
-    lines = [
-        f"agent   {explanation.agent.name}; {context.prompt.why or 'no skills'}",
-        f"user    {explanation.user or 'none (use the data of a user with --user)'}",
-        f"read    {read or 'nothing'}",
-        f"history {history} before the current turn",
-        f"tokens  {explanation.tokens} of the system prompt, {budget}; {tool_size}",
-        *[f"tool    {tool}: {begins}" for tool, begins in zip(tools, explanation.tool_words.values(), strict=True)],
-    ]
-    lines += [f"missing tools of {name}: {problem}" for name, problem in explanation.missing.items()]
-    lines += [f"{one.decision:<7} {one.source}: {why(one.rule, one.reason)}" for one in explanation.changes]
-    lines += [f"over    {explanation.system.over}"] if explanation.system.over else []
-    return [*lines, "", explanation.system.text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -56,26 +56,19 @@ def add_tool_problems(loaded_agents: LoadedAgents, tool_sources: Mapping[str, Se
         problems += [_source_problem(source, source.state.problem)] if source.state.problem else []
         warnings += [_source_problem(source, warning) for warning in source.state.warnings]
     for name, sources in tool_sources.items():
-        problems += _check_confirm_names(loaded_agents, name, sources)
+        if any(source.state.problem for source in sources):
+            continue
+        # A tool that `confirm` misspells would need no approval.
+        agent, tool_names = loaded_agents[name], [tool.name for source in sources for tool in source.state.tools]
+        servers = [one.name for one in (*agent.mcp, *agent.openapi)]
+        for one in [one for one in agent.confirm if is_external(one, servers) and one not in tool_names]:
+            text = f"confirm names {one!r}, but there is no such tool{nearest(one, tool_names)}."
+            problems.append(FileProblem(file=loaded_agents.folders[name] / FILE, line=None, text=text))
     return replace(
         loaded_agents,
         broken_skills=(*loaded_agents.broken_skills, *dict.fromkeys(problems)),
         warnings=(*loaded_agents.warnings, *dict.fromkeys(warnings)),
     )
-
-
-def _check_confirm_names(
-    loaded_agents: LoadedAgents, name: str, sources: Sequence[ToolSource]
-) -> Iterator[FileProblem]:
-    """Yield a problem for each name in `confirm` that matches no external tool: such a tool would need no approval."""
-    agent = loaded_agents[name]
-    if any(source.state.problem for source in sources):
-        return
-    tool_names = [tool.name for source in sources for tool in source.state.tools]
-    servers = [one.name for one in (*agent.mcp, *agent.openapi)]
-    for one in [one for one in agent.confirm if is_external(one, servers) and one not in tool_names]:
-        text = f"confirm names {one!r}, but there is no such tool{nearest(one, tool_names)}."
-        yield FileProblem(file=loaded_agents.folders[name] / FILE, line=None, text=text)
 
 
 def _source_problem(source: ToolSource, text: str) -> FileProblem:

@@ -32,7 +32,7 @@ MARK, EQUALS = r"(?:[?&#]|%(?:25)*(?:3f|26|23))", r"(?:=|%(?:25)*3d)"
 # match can be in progress, so matching stays linear.
 SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda match: _without_jwt(match[0])),
+    (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda match: _hide_jwt(match[0])),
     (
         re.compile(rf"({MARK}(?:[\w-]*(?:signature|credential|token|key)|sig){EQUALS})[^&#\s\"']+", re.IGNORECASE),
         rf"\1{HIDDEN}",
@@ -71,17 +71,19 @@ class Secrets:
         return text
 
 
-def _without_jwt(word: str) -> str:
+def _hide_jwt(word: str) -> str:
     before, begins, rest = word.partition(JWT_BEGINS)
     return before + HIDDEN if begins and rest.count(".") >= JWT_DOTS else word
 
 
-class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message and `extra` fields."""
-
+class _RedactingFormatter(logging.Formatter):
     def __init__(self, hide: Callable[[str], str]) -> None:
         super().__init__()
         self._hide = hide
+
+
+class JsonFormatter(_RedactingFormatter):
+    """One JSON object per line: time, level, logger, message and `extra` fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
@@ -106,12 +108,8 @@ class JsonFormatter(logging.Formatter):
         return dump(own | extra | own).decode()
 
 
-class TextFormatter(logging.Formatter):
+class TextFormatter(_RedactingFormatter):
     """One line of text. Tracebacks follow indented, so that they cannot pose as lines of their own."""
-
-    def __init__(self, hide: Callable[[str], str]) -> None:
-        super().__init__()
-        self._hide = hide
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
@@ -129,7 +127,11 @@ def set_up_logs(
     handler = logging.StreamHandler(stream or sys.stderr)
 
     def redact(text: str) -> str:
-        return secrets.hide(_cut(text))
+        if len(text) > MOST_CHARACTERS:
+            # Truncate between words: half a secret would not be recognised.
+            end = max(*[text.rfind(space, 0, MOST_CHARACTERS) for space in " \n"], MOST_CHARACTERS - WORD_CHARACTERS)
+            text = f"{text[:end]} ... ({len(text) - end} more characters)"
+        return secrets.hide(text)
 
     handler.setFormatter(JsonFormatter(redact) if form == "json" else TextFormatter(redact))
     root = logging.getLogger()
@@ -137,15 +139,6 @@ def set_up_logs(
     root.setLevel(logging.WARNING)
     logging.getLogger("recto").setLevel(level.upper())
     return handler
-
-
-def _cut(text: str) -> str:
-    """Truncate a long text between words: half a secret would not be recognised."""
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    end = max(text.rfind(space, 0, MOST_CHARACTERS) for space in " \n")
-    end = max(end, MOST_CHARACTERS - WORD_CHARACTERS)
-    return f"{text[:end]} ... ({len(text) - end} more characters)"
 
 
 def _time(record: logging.LogRecord) -> str:

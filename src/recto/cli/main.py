@@ -59,7 +59,7 @@ def command_in(arguments: Sequence[str]) -> str:
 
 
 def make_app(command: str) -> typer.Typer:
-    """Build the app with all commands; only `asked` is loaded."""
+    """Build the app. It loads `command` and lists the others."""
     app = typer.Typer(
         name="recto",
         no_args_is_help=True,
@@ -70,7 +70,7 @@ def make_app(command: str) -> typer.Typer:
     app.callback()(recto)
     for one in COMMANDS:
         if one.name != command:
-            app.command(one.name, help=one.help)(_not_loaded)
+            app.command(one.name, help=one.help)(lambda: None)
             continue
         module = import_module(one.module)
         target = getattr(module, one.name)
@@ -80,7 +80,3 @@ def make_app(command: str) -> typer.Typer:
             # A module may bring its own command class.
             app.command(cls=getattr(module, "CommandLine", None))(target)
     return app
-
-
-def _not_loaded() -> None:
-    """Stand in for a command that is only listed."""

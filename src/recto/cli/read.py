@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import stat
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -24,7 +23,6 @@ from recto.errors import RectoError, SettingsError
 from recto.page.prompt.quote import SEPARATOR, ParsedDocument, join_documents
 
 if TYPE_CHECKING:
-    from recto.files.documents.document_cache import Parsing
     from recto.files.documents.read_document import ReadDocument, Reading
 
 STDIN, STDIN_NAME = "-", "standard input"
@@ -109,12 +107,24 @@ def read(
             )
     except SettingsError as error:
         raise stop("read", error, WRONG_USE) from error
-    readings = [_configure(_reading(file, name), options, ocr, seconds) for file in files]
+    readings: list[Reading] = []
+    for reading in [_reading(file, name) for file in files]:
+        limits = replace(reading.limits, seconds=seconds) if seconds is not None else reading.limits
+        last_page = options.pages[1] if options.pages else None
+        readings.append(replace(reading, limits=limits, ocr=ocr, last_page=last_page))
     # A file name may contain undecodable bytes.
     names = [(name or STDIN_NAME if file == STDIN else file).encode("utf-8", "replace").decode() for file in files]
-    printer = Printer(options, len(files))
+    printer, bars = Printer(options, len(files)), ProgressBars(len(files))
+
+    async def print_all() -> None:
+        with bars.display():
+            async with aclosing(_outcomes(names, readings, bars)) as outcomes:
+                async for outcome in outcomes:
+                    printer.add(outcome)
+        printer.end()
+
     with _exit_on_sigterm():
-        asyncio.run(_read_all(names, readings, printer))
+        asyncio.run(print_all())
     if printer.problems:
         raise typer.Exit(FAILED)
 
@@ -138,26 +148,14 @@ def _reading(file: str, name: str) -> Reading:
     most = Reading(source=b"").limits.file_bytes + 1
     if file == STDIN:
         return Reading(source=sys.stdin.buffer.read(most), name=name)
-    path = Path(file)
-    if _is_pipe(path):
+    path, is_pipe = Path(file), False
+    # Reading an invalid path reports the problem.
+    with suppress(OSError, ValueError):
+        is_pipe = path.is_fifo()
+    if is_pipe:
         with path.open("rb") as pipe:
             return Reading(source=pipe.read(most), name=path.name)
     return Reading(source=path)
-
-
-def _is_pipe(path: Path) -> bool:
-    try:
-        return stat.S_ISFIFO(path.stat().st_mode)
-    except (OSError, ValueError):
-        # Reading it reports the problem.
-        return False
-
-
-def _configure(reading: Reading, options: PrintOptions, ocr: str, seconds: float | None) -> Reading:
-    limits = reading.limits
-    if seconds is not None:
-        limits = replace(limits, seconds=seconds)
-    return replace(reading, limits=limits, ocr=ocr, last_page=options.pages[1] if options.pages else None)
 
 
 @contextmanager
@@ -176,29 +174,27 @@ def _exit_on_sigterm() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-async def _read_all(names: Sequence[str], readings: Sequence[Reading], printer: Printer) -> None:
-    bars = ProgressBars(len(names))
-    with bars.display():
-        async with aclosing(_outcomes(names, readings, bars)) as outcomes:
-            async for outcome in outcomes:
-                printer.add(outcome)
-    printer.end()
-
-
 async def _outcomes(
     names: Sequence[str], readings: Sequence[Reading], bars: ProgressBars
 ) -> AsyncGenerator[ReadOutcome]:
     """Yield the outcome of each file in order; several are parsed at a time."""
+    from recto.files.documents.read_document import read_with
     from recto.files.parsing.parser_pool import Parsers, PoolSettings
 
     places = PoolSettings().places
     parsers = Parsers(PoolSettings(children=places, of_user=places))
     # Open no more files than are parsed, to limit memory.
     turn = asyncio.Semaphore(places)
-    tasks = [
-        asyncio.create_task(_outcome(parsers, turn, bars, name, reading))
-        for name, reading in zip(names, readings, strict=True)
-    ]
+
+    async def read_file(name: str, reading: Reading) -> ReadOutcome:
+        async with turn:
+            with bars.file(name) as show:
+                try:
+                    return ReadOutcome(name=name, document=await read_with(parsers, reading, show))
+                except RectoError as error:
+                    return ReadOutcome(name=name, problem=str(error))
+
+    tasks = [asyncio.create_task(read_file(*pair)) for pair in zip(names, readings, strict=True)]
     try:
         for task in tasks:
             yield await task
@@ -207,19 +203,6 @@ async def _outcomes(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await parsers.close()
-
-
-async def _outcome(
-    parsing: Parsing, turn: asyncio.Semaphore, bars: ProgressBars, name: str, reading: Reading
-) -> ReadOutcome:
-    from recto.files.documents.read_document import read_with
-
-    async with turn:
-        with bars.file(name) as show:
-            try:
-                return ReadOutcome(name=name, document=await read_with(parsing, reading, show))
-            except RectoError as error:
-                return ReadOutcome(name=name, problem=str(error))
 
 
 class Printer:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
@@ -22,7 +22,7 @@ from recto.cli.hello import Greeting
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_entry import Announce, ServerEntry
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, SETTINGS, load_settings
-from recto.config.setting import Secrecy, values_of
+from recto.config.setting import values_of
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 
@@ -88,7 +88,6 @@ def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -
         new_token = token if settings.auth.token is None else None
         address = f"{url}/#token={quote(new_token)}" if new_token else f"{url}/"
         try:
-            # Print the address of the server, and a generated token
             typer.echo(
                 f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C."
             )
@@ -103,16 +102,10 @@ def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -
                     "This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve"
                 )
             if hello and token:
+                program = sys.argv[0]
+                command = "recto" if which("recto") or Path(program).name != "recto" else program
                 agent, data = settings.agent, str(settings.data)
-                started = sys.argv[0]
-                Greeting(
-                    url=url,
-                    token=token,
-                    address=address,
-                    agent=agent,
-                    data=data,
-                    command="recto" if which("recto") or Path(started).name != "recto" else started,
-                ).say()
+                Greeting(url=url, token=token, address=address, agent=agent, data=data, command=command).say()
             elif hello:
                 typer.echo("--hello needs the local token. Set RECTO_TOKEN in addition to API keys or JWT.")
         except BrokenPipeError:
@@ -161,28 +154,23 @@ def _format_value(name: str, value: object) -> str:
 
 def secrets_of(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
     """Return all secret settings and passwords in URLs."""
-    values = [
-        word for name, value in values_of(settings).items() for word in _secret_parts(SETTINGS[name].secrecy, value)
-    ]
+    values: list[str] = []
+    for name, value in values_of(settings).items():
+        text = str(value) if value else ""
+        match SETTINGS[name].secrecy:
+            case None:
+                pass
+            case "whole":
+                values.append(text)
+            case "pairs":
+                values += [part for entry in text.split(",") for part in entry.split(":")[1:]]
+            case "url":
+                values += [text, *_password(text)]
     keys, urls = _model_settings()
     of_models = [environment.get(name) for name in keys]
     of_tools = [value for name, value in environment.items() if name.startswith(SECRETS)]
     passwords = [word for name in urls for word in _password(environment.get(name))]
     return [one.strip() for one in (*values, *of_models, *of_tools, *passwords) if one]
-
-
-def _secret_parts(secrecy: Secrecy | None, value: object) -> Iterable[str]:
-    """Return the secret parts of a setting."""
-    text = str(value) if value else ""
-    match secrecy:
-        case None:
-            return ()
-        case "whole":
-            return (text,)
-        case "pairs":
-            return (part for entry in text.split(",") for part in entry.split(":")[1:])
-        case "url":
-            return (text, *_password(text))
 
 
 def _password(url: str | None) -> tuple[str, ...]:

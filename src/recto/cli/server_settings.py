@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -58,15 +58,24 @@ SettingsFile: type[BaseModel] = create_model(
 def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
     """Return the effective settings. Raise one SettingsError for all unknown names and invalid values."""
     errors = list[SettingsError]()
-    in_file = _read(file)
-    errors += _unknown_tables(in_file)
-    read = dict(_validate(SettingsFile, in_file, "", errors))
-    from_environment = _validate(_ServerTable, _from_environment(environment, errors), PREFIX, errors)
-    given_flags = {name: value for name, value in flags.items() if value is not None}
-    from_flags = _validate(_ServerTable, given_flags, "--", errors)
+    document = _read(file)
+    tables = (*SettingsFile.model_fields, *OTHER_TABLES)
+    for name in [name for name in document if name not in tables]:
+        allowed = f"put it under [server] in {FILE}" if name in SETTINGS else _describe_unknown(name, tables, "table")
+        errors.append(SettingsError(name=name, value=HIDDEN, allowed=allowed))
+    in_file = dict(_validate(SettingsFile, document, "", errors))
+    names = {PREFIX + name.upper(): name for name in SETTINGS}
+    variables = [name for name in environment if name.startswith(PREFIX) and not name.startswith(SECRETS)]
+    for name in sorted({*variables} - {*names, *OTHERS}):
+        allowed = _describe_unknown(name, (*names, *OTHERS))
+        errors.append(SettingsError(name=name, value=HIDDEN, allowed=allowed))
+    variable_values = {names[name]: environment[name] for name in variables if name in names}
+    from_environment = _validate(_ServerTable, variable_values, PREFIX, errors)
+    flag_values = {name: value for name, value in flags.items() if value is not None}
+    from_flags = _validate(_ServerTable, flag_values, "--", errors)
     raise_all(errors)
-    values = explicit_values(read["server"]) | explicit_values(from_environment) | explicit_values(from_flags)
-    settings = make_tree(ServerSettings, values, limits=read["limits"], config_file=file or Path(FILE))
+    values = explicit_values(in_file["server"]) | explicit_values(from_environment) | explicit_values(from_flags)
+    settings = make_tree(ServerSettings, values, limits=in_file["limits"], config_file=file or Path(FILE))
     if settings.database_url is not None:
         from recto.store.store import check_url  # slow to import
 
@@ -87,26 +96,6 @@ def _read(file: Path | None) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(name="config", value=str(path), allowed=f"it cannot be read ({error})") from error
-
-
-def _unknown_tables(document: Mapping[str, object]) -> Iterator[SettingsError]:
-    """Report unknown tables, and settings outside their table."""
-    tables = (*SettingsFile.model_fields, *OTHER_TABLES)
-    for name in (name for name in document if name not in tables):
-        allowed = f"put it under [server] in {FILE}" if name in SETTINGS else _describe_unknown(name, tables, "table")
-        yield SettingsError(name=name, value=HIDDEN, allowed=allowed)
-
-
-def _from_environment(environment: Mapping[str, str], errors: list[SettingsError]) -> dict[str, object]:
-    names = {PREFIX + name.upper(): name for name in SETTINGS}
-    values = {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(PREFIX) and name not in OTHERS and not name.startswith(SECRETS)
-    }
-    unknown = {name: _describe_unknown(name, (*names, *OTHERS)) for name in sorted(values.keys() - names.keys())}
-    errors += [SettingsError(name=name, value=HIDDEN, allowed=allowed) for name, allowed in unknown.items()]
-    return {names[name]: value for name, value in values.items() if name in names}
 
 
 def _describe_unknown(name: str, names: Collection[str], what: str = "setting") -> str:

@@ -156,7 +156,10 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
 
             PageTelemetry(CollectorRegistry()).record_page(manifest)
         if as_json:
-            messages, parts = (load_object(page.body) or {}).get("messages"), shown_rows(manifest.rows(), page.body)
+            messages, parts = (
+                (load_object(page.body) or {}).get("messages"),
+                shown_rows(manifest.manifest_bytes(), page.body),
+            )
             result = {"messages": messages, "manifest": parts, "tokens": asdict(tokens_of_messages(manifest))}
             sys.stdout.buffer.write(dump(result) + b"\n")
             sys.stdout.buffer.flush()
