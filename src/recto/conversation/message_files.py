@@ -124,16 +124,19 @@ def drop_copies(body: Json) -> Json:
 
 def replace_files(body: Json, attachments: Mapping[Source, Attachment]) -> Json:
     """Return a request for storage: each file is replaced by its attachment, with its kind, name and type (F12)."""
+    return change_content(body, lambda part: _replace_part(part, attachments)) if attachments else body
+
+
+def change_content(body: Json, change: Callable[[Json], Json]) -> Json:
+    """Return a request with each part of its messages changed. Anything malformed stays as it is."""
     messages = body.get("messages") if isinstance(body, dict) else None
-    if not attachments or not isinstance(body, dict) or not isinstance(messages, list):
+    if not isinstance(body, dict) or not isinstance(messages, list):
         return body
-    rows = list[Json]()
-    for message in messages:
+    rows = list(messages)
+    for place, message in enumerate(rows):
         content = message.get("content") if isinstance(message, dict) else None
         if isinstance(message, dict) and isinstance(content, list):
-            rows.append({**message, "content": [_replace_part(part, attachments) for part in content]})
-        else:
-            rows.append(message)
+            rows[place] = {**message, "content": list(map(change, content))}
     return {**body, "messages": rows}
 
 

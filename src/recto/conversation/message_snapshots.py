@@ -46,7 +46,6 @@ from recto.conversation.thread_state import state_events
 from recto.conversation.ui.compile_ui import load_hinted, ui_events
 
 MessageRow: TypeAlias = Mapping[str, Json]
-_EncodedMessage: TypeAlias = tuple[Message, bytes]
 # Suffixes of event types that open something, and of those that close it.
 STARTS, ENDS = ("START", "STARTED"), ("END", "FINISHED")
 STATE = b'{"type":"STATE_'
@@ -114,9 +113,15 @@ def _add_details(row: MessageRow, message: Message, context: RenderContext, run:
 
 def _rows(log_view: View, context: RenderContext) -> Sequence[tuple[Message, MessageRow]]:
     messages = _without_abandoned_calls(log_view)
-    encoded_messages = [(message, encoded) for message in messages if (encoded := _encode(message, context))]
+    newest = [(message, encoded) for message in messages if (encoded := _encode(message, context))]
+    sizes, most = list(accumulate(len(encoded) for _, encoded in reversed(newest))), context.most_bytes
+    if most is not None and sizes and sizes[-1] > most:
+        # From a user message on, so that no result is without its call, but always with the last message
+        newest = newest[-max(1, sum(size <= most for size in sizes)) :]
+        first = next((place for place, (message, _) in enumerate(newest) if isinstance(message, UserMessage)), 0)
+        newest = newest[first:]
     statuses, rows = statuses_of(log_view.markers), list[tuple[Message, MessageRow]]()
-    for message, encoded in _newest_within(encoded_messages, context.most_bytes):
+    for message, encoded in newest:
         row = load_object(encoded) or {}
         status = statuses.get(str(row["id"]))
         rows.append((message, {**row, "status": status} if status else row))
@@ -147,19 +152,6 @@ def _without_abandoned_calls(log_view: View) -> Sequence[Message]:
         return replace(message, parts=tuple(parts))
 
     return list(map(remove_calls, messages)) if abandoned else messages
-
-
-def _newest_within(messages: Sequence[_EncodedMessage], most: int | None) -> Sequence[_EncodedMessage]:
-    """Return the newest messages that fit, from a user message on, so that no result is without its call.
-
-    The last message is always included.
-    """
-    sizes = list(accumulate(len(encoded) for _, encoded in reversed(messages)))
-    if most is None or not sizes or sizes[-1] <= most:
-        return messages
-    newest = messages[len(messages) - max(1, sum(size <= most for size in sizes)) :]
-    first = next((place for place, (message, _) in enumerate(newest) if isinstance(message, UserMessage)), 0)
-    return newest[first:]
 
 
 def _encode(message: Message, context: RenderContext) -> bytes | None:

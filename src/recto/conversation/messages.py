@@ -295,25 +295,24 @@ def texts_of(message: Message) -> tuple[str, ...]:
             parts = message.parts
             if len(parts) == 1 and isinstance(parts[0], Text):
                 return (parts[0].text,)
-            return tuple([text for part in parts for text in _texts_of_part(part)])
+            texts = list[str]()
+            for part in parts:
+                match part:
+                    case Text():
+                        texts.append(part.text)
+                    case ToolCall():
+                        texts += (part.name, part.arguments)
+                    case Opaque():
+                        texts.append(part.data)
+                    case File():
+                        pass
+            return tuple(texts)
         case ActivityMessage():
             return (message.content,)
         case UnreadMessages():
             return ()
         case _:
             return (message.text,)
-
-
-def _texts_of_part(part: AssistantPart) -> tuple[str, ...]:
-    match part:
-        case Text():
-            return (part.text,)
-        case ToolCall():
-            return (part.name, part.arguments)
-        case Opaque():
-            return (part.data,)
-        case File():
-            return ()
 
 
 def error_text(message: ToolMessage) -> str | None:

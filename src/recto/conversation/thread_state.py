@@ -1,4 +1,7 @@
-"""The state of a thread: what a request and tools change of it, and what readers hear. The log has it, pages do not."""
+"""The state that a thread shares with its clients: merging, single changes, and events. It is in the log, not in pages.
+
+Places are JSON Pointers (RFC 6901) and differences are JSON Patch (RFC 6902).
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,21 @@ from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry, View, view
 from recto.errors import WireError
 
-# A change of more than so many places is told as the whole.
+# A larger difference is sent as a snapshot.
 MOST_OPERATIONS = 100
-# What stands for a name that is not there: no JSON is equal to it.
+# The value of a missing name. No JSON is equal to it.
 _NOTHING = object()
 
 
 def state_events(log_view: View) -> tuple[StateSnapshot, ...]:
-    """What somebody has to hear who knows nothing of a thread's state. Of one without a state that is nothing."""
+    """Return the events for a reader without the thread's state; none if the thread has no state."""
     return (StateSnapshot(state=log_view.state),) if log_view.state is not None else ()
 
 
 def change_events(before: Json, after: Json) -> tuple[StateSnapshot | StateDelta, ...]:
-    """What readers hear who know the state before. One of a thread that had none know nothing."""
+    """Return the events for readers that have the state `before`."""
     if before is None or after is None:
-        # Clients have an empty object where there is nothing.
+        # Clients show a missing state as an empty object.
         return () if before is after else (StateSnapshot(state={} if after is None else after),)
     operations = difference(before, after)
     if len(operations) > MOST_OPERATIONS:
@@ -37,23 +40,23 @@ def change_events(before: Json, after: Json) -> tuple[StateSnapshot | StateDelta
 
 
 def state_text(state: Json) -> str:
-    """A state as the log has it."""
+    """Return a state in the form of the log."""
     return dump(state).decode()
 
 
 def apply_changes(state: Json, changes: Sequence[ValueChange]) -> Json:
-    """The state after some changes, in their order. One that has no place in it raises a WireError."""
+    """Return the state after these changes, in order. Raise a WireError if a place does not exist."""
     for change in changes:
         state = apply_change(state, change)
     return state
 
 
 def merge_sent_state(log: Sequence[Entry], now: View, client_state: Json, admitted_at: datetime) -> Json:
-    """The state after a request that brought the client's copy: what the client changed of it is taken over.
+    """Return the state after a request with the client's copy: merge the client's changes into the current state.
 
-    What that is, is told from the state that was in view when the request came: a copy of it changes nothing, be it
-    that a tool, another request or a rollback has changed the thread's since. Nor does an empty object, which is what
-    clients have that know of none. `now` is what is in view with the request's own entries.
+    The base of the merge is the state in view when the request came, so an unchanged copy changes nothing, even if a
+    tool, another request or a rollback has changed the state since. An empty object changes nothing either: clients
+    without a state send one. `now` is the view with the entries of the request.
     """
     if client_state is None or client_state == {}:
         return now.state
@@ -62,8 +65,8 @@ def merge_sent_state(log: Sequence[Entry], now: View, client_state: Json, admitt
 
 
 def _merge(base: object, client_value: object, now: object, depth: int) -> object:
-    """What was changed from `base` on both sides; where both changed the same, what was sent."""
-    if _is_same(client_value, base) or _is_same(client_value, now):
+    """Merge the changes of both sides since `base`. If both changed the same place, the client's value wins."""
+    if is_same(client_value, base) or is_same(client_value, now):
         return now
     if not (isinstance(client_value, dict) and isinstance(now, dict) and depth):
         return cast("object", client_value)
@@ -76,18 +79,12 @@ def _merge(base: object, client_value: object, now: object, depth: int) -> objec
     return {name: value for name, value in fields.items() if value is not _NOTHING}
 
 
-def _is_same(one: object, other: object) -> bool:
-    if one is _NOTHING or other is _NOTHING:
-        return one is other
-    return is_same(cast("Json", one), cast("Json", other))
-
-
 PatchOperation: TypeAlias = Mapping[str, Json]
 _Steps: TypeAlias = Sequence[str]
 _Items: TypeAlias = list[Json]
 _Members: TypeAlias = dict[str, Json]
 
-# What is nested deeper is changed as a whole: this is looked through by recursion.
+# Deeper values are changed as a whole, which bounds the recursion.
 DEEPEST = 32
 LAST = "-"
 NO_POINTER = "is no JSON Pointer; it is empty for the whole, else /name/0/name"
@@ -96,14 +93,14 @@ TOO_DEEP = f"leads more than {DEEPEST} deep; make the value flatter"
 
 @dataclass(frozen=True, kw_only=True)
 class ValueChange:
-    """What is to stand at a place of a value, as JSON text; None: nothing, not even null."""
+    """A new value at a place, as JSON text; None removes the place."""
 
     path: str
     value: str | None = None
 
 
 def value_at(whole: Json, path: str) -> Json:
-    """What stands at a place; None where there is nothing."""
+    """Return the value at a place, or None if there is none."""
     value = whole
     for step in _steps(path):
         match value:
@@ -117,7 +114,7 @@ def value_at(whole: Json, path: str) -> Json:
 
 
 def apply_change(whole: Json, change: ValueChange) -> Json:
-    """The value with that change. Objects on the way to a new value are made; one in the way raises a WireError."""
+    """Return the changed value with missing objects created. Raise a WireError if another value is in the way."""
     steps = _steps(change.path)
     if change.value is None:
         return _without(whole, steps)
@@ -139,7 +136,7 @@ def _steps(path: str) -> _Steps:
 
 
 def _index(step: str, count: int) -> int | None:
-    """The place in a list that a step names; None where there is no such item."""
+    """Return the index that a step names, or None if the list has no such item."""
     is_number = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
     return int(step) if is_number and len(step) <= len(str(count)) and int(step) < count else None
 
@@ -165,7 +162,7 @@ def _with(value: Json, steps: _Steps, new: Json) -> Json:
 
 
 def _without(value: Json, steps: _Steps) -> Json:
-    """The value without what stands at a place. Where nothing does, it stays as it is."""
+    """Return the value without a place. Without that place, the value stays as it is."""
     if not steps:
         return None
     step, rest = steps[0], steps[1:]
@@ -180,7 +177,7 @@ def _without(value: Json, steps: _Steps) -> Json:
 
 
 def difference(before: Json, after: Json) -> list[PatchOperation]:
-    """The operations that make one value of the other, in their order. None of them: they are the same."""
+    """Return the operations that turn one value into the other, in order; none if both are the same."""
     return list(_difference(before, after, ""))
 
 
@@ -195,24 +192,26 @@ def _difference(before: Json, after: Json, path: str) -> Iterator[PatchOperation
                 else:
                     yield {"op": "add", "path": _below(path, name), "value": value}
         case (list(), list()) if path.count("/") < DEEPEST:
-            yield from _of_lists(before, after, path)
+            yield from _list_difference(before, after, path)
         case _ if not is_same(before, after):
             yield {"op": "replace", "path": path, "value": after}
         case _:
             pass
 
 
-def is_same(one: Json, other: Json) -> bool:
-    """Whether two values are written alike, whatever the order of names. Python takes 1 and true for equal."""
+def is_same(one: object, other: object) -> bool:
+    """Return True if two values are equal as JSON, in any order of names. Python treats 1 and true as equal."""
+    if one is _NOTHING or other is _NOTHING:
+        return one is other
     return one == other and _encode(one) == _encode(other)
 
 
-def _encode(value: Json) -> bytes:
+def _encode(value: object) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def _of_lists(before: _Items, after: _Items, path: str) -> Iterator[PatchOperation]:
-    """What is the same at both ends stays; of the rest, item by item is changed, then some are added or removed."""
+def _list_difference(before: _Items, after: _Items, path: str) -> Iterator[PatchOperation]:
+    """Keep equal items at both ends, change the items between one by one, then remove or add the rest."""
     shorter = min(len(before), len(after))
     first = next((place for place in range(shorter) if not is_same(before[place], after[place])), shorter)
     room = shorter - first

@@ -64,20 +64,16 @@ def new_in_list(messages: Sequence[Json]) -> NewInList:
 
 
 def _find_results(items: Sequence[Object]) -> frozenset[int]:
-    """Return the places of results of the last reply with calls. In a list without calls, all results after the last
-    reply count.
-    """
+    """Return the places of results of the last reply with calls; without calls, of all results after the last reply."""
     replies = [place for place, item in enumerate(items) if item.get("role") == "assistant"]
     tools = [place for place, item in enumerate(items) if item.get("role") == "tool"]
-    calls = next((calls for place in reversed(replies) if (calls := _calls(items[place]))), None)
-    if calls is None:
-        return frozenset(place for place in tools if not replies or place > replies[-1])
-    return frozenset(place for place in tools if items[place].get(agui.field_name(items[place], "toolCallId")) in calls)
-
-
-def _calls(reply: Object) -> Collection[Json]:
-    calls = reply.get(agui.field_name(reply, "toolCalls"))
-    return [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    for reply in [items[place] for place in reversed(replies)]:
+        calls = reply.get(agui.field_name(reply, "toolCalls"))
+        ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        if ids:
+            results = [(place, items[place]) for place in tools]
+            return frozenset(place for place, one in results if one.get(agui.field_name(one, "toolCallId")) in ids)
+    return frozenset(place for place in tools if not replies or place > replies[-1])
 
 
 def _with_sources(message: Object) -> Object:
@@ -124,19 +120,15 @@ def without_part(
             out = [at for at in files if field == f"[{at}]" or field.startswith(f"[{at}].")]
         if not out:
             return None
-        name = _file_name(content[out[0]]) if keep is None else ""
-        prefix = "" if problem.startswith(name) else f"{name}: "
+        match content[out[0]]:
+            case {"metadata": {"filename": str(file_name)}} | {"filename": str(file_name)}:
+                name = file_name[:MAX_NAME]
+            case _:
+                name = "a part"
+        prefix = "" if keep is not None or problem.startswith(name) else f"{name}: "
         messages[place] = {**message, "content": [part for at, part in enumerate(content) if at not in out]}
         return {**value, "messages": messages}, f"{prefix}{problem.rstrip('.')}."
     return None
-
-
-def _file_name(part: Json) -> str:
-    match part:
-        case {"metadata": {"filename": str(name)}} | {"filename": str(name)}:
-            return name[:MAX_NAME]
-        case _:
-            return "a part"
 
 
 @dataclass(frozen=True, kw_only=True)

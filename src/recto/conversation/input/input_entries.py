@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from recto.conversation.input.run_input import PersonDecision, ResumeItem, decision_of
-from recto.conversation.interrupts import DENIED, UNANSWERED, Interrupt, denial_text, interrupts_of
+from recto.conversation.interrupts import DENIED, UNANSWERED, denial_text, interrupts_of
 from recto.conversation.log import ConfirmDecided, Entry, Interrupted, ToolStarted, View, view
 from recto.conversation.messages import (
     FAILED,
@@ -183,18 +183,15 @@ def admit_decisions(
         started = {(entry.message, entry.call) for entry in log if isinstance(entry, ToolStarted)}
         newest = {(one.message, one.call.id): one for one in interrupts}
         for place, one in newest.items():
-            if not one.is_answered and place not in started:
-                yield _end_interrupt(replace(one, decision=markers.get(one.id, one.decision)), run)
-
-
-def _end_interrupt(interrupt: Interrupt, run: AdmittedRun) -> ToolMessage:
-    """Return the result of a call that a new turn prevents."""
-    name, decision = interrupt.call.name, interrupt.decision
-    if decision and not decision.approved:
-        return _result(interrupt.call, denial_text(name, decision.text), DENIED, run)
-    if decision is None and interrupt.is_late(run.admitted_at):
-        return _result(interrupt.call, UNANSWERED.format(name=name), EXPIRED, run)
-    return _result(interrupt.call, SAID_MORE.format(name=name), DENIED, run)
+            if one.is_answered or place in started:
+                continue
+            name, decision = one.call.name, markers.get(one.id, one.decision)
+            if decision and not decision.approved:
+                yield _result(one.call, denial_text(name, decision.text), DENIED, run)
+            elif decision is None and one.is_late(run.admitted_at):
+                yield _result(one.call, UNANSWERED.format(name=name), EXPIRED, run)
+            else:
+                yield _result(one.call, SAID_MORE.format(name=name), DENIED, run)
 
 
 def check_resume(log_view: View, items: Sequence[ResumeItem], now: datetime, *, has_messages: bool) -> str | None:
@@ -204,21 +201,22 @@ def check_resume(log_view: View, items: Sequence[ResumeItem], now: datetime, *, 
     interrupts that no longer wait: stock clients require this before they send a message.
     """
     interrupts = {one.id: one for one in interrupts_of(log_view)}
-    runs = [_check_item(item, interrupts.get(item.interrupt), now, has_messages=has_messages) for item in items]
+    runs = list[str | None]()
+    for item in items:
+        interrupt = interrupts.get(item.interrupt)
+        before = interrupt.decision if interrupt else None
+        answer = (
+            PersonDecision(approved=before.approved, text=before.text, arguments=before.arguments) if before else None
+        )
+        if before and answer == item.decision:
+            runs.append(before.run)
+            continue
+        runs.append(None)
+        is_timely = interrupt and interrupt.is_waiting and not (item.decision.approved and interrupt.is_late(now))
+        if is_timely or (item.is_cancelled and has_messages):
+            continue
+        if interrupt is None:
+            raise NotFound(what="interrupt", id=item.interrupt[:64])
+        problem = DECIDED_OTHERWISE if before else ANSWER_TOO_LATE if interrupt.is_waiting else HAS_RESULT
+        raise Conflict(problem.format(id=item.interrupt[:64]))
     return runs[-1] if runs and all(runs) else None
-
-
-def _check_item(item: ResumeItem, interrupt: Interrupt | None, now: datetime, *, has_messages: bool) -> str | None:
-    """Return the run that delivered the same decision before, or None. Raise an error if the item is invalid."""
-    if interrupt and interrupt.is_waiting and (not item.decision.approved or not interrupt.is_late(now)):
-        return None
-    if interrupt and (before := interrupt.decision):
-        answer = PersonDecision(approved=before.approved, text=before.text, arguments=before.arguments)
-        if answer == item.decision:
-            return before.run
-    if item.is_cancelled and has_messages:
-        return None
-    if interrupt is None:
-        raise NotFound(what="interrupt", id=item.interrupt[:64])
-    problem = DECIDED_OTHERWISE if interrupt.decision else ANSWER_TOO_LATE if interrupt.is_waiting else HAS_RESULT
-    raise Conflict(problem.format(id=item.interrupt[:64]))

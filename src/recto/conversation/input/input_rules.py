@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from recto.conversation.input.run_input import RunInput, decode_input, read_notes, read_options
 from recto.conversation.json import Json
+from recto.conversation.message_files import change_content
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import InvalidRequest
 
@@ -34,9 +35,10 @@ def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
 
     Options are checked last. With `has_notes`, `value` has the notes of a stored input (P15).
     """
-    run_input = decode_input(_with_stand_ins(value))
+    # Add missing fields to binary blocks, so that the form of everything else is checked first
+    run_input = decode_input(change_content(value, _fill_block))
     run_input = read_notes(run_input, value) if has_notes else run_input
-    for problem, where in chain(_input_problems(run_input), _block_problems(list(_binary_blocks(value)))):
+    for problem, where in chain(_input_problems(run_input), _block_problems(value)):
         raise InvalidRequest(problem, where=where)
     return read_options(run_input)
 
@@ -61,8 +63,14 @@ def _input_problems(run_input: RunInput) -> Iterator[tuple[str, str]]:
         yield NOT_USER_FIRST, "messages[0].role"
 
 
-def _block_problems(blocks: list[_Block]) -> Iterator[tuple[str, str]]:
-    """Yield problems of binary blocks, in the order of the rules."""
+def _block_problems(value: Json) -> Iterator[tuple[str, str]]:
+    """Yield problems of the binary blocks as the client sent them, in the order of the rules."""
+    blocks, messages = list[_Block](), value.get("messages") if isinstance(value, dict) else None
+    for place, message in enumerate(messages if isinstance(messages, list) else ()):
+        content = message.get("content") if isinstance(message, dict) else None
+        for at, block in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(block, dict) and block.get("type") == "binary":
+                blocks.append((f"messages[{place}].content[{at}]", block))
     for where, block in blocks:
         if not str(_mime(block) or "").lower().startswith("image/"):
             yield NO_IMAGE, f"{where}.mimeType"
@@ -76,31 +84,6 @@ def _block_problems(blocks: list[_Block]) -> Iterator[tuple[str, str]]:
 
 def _mime(block: Mapping[str, Json]) -> Json:
     return block.get("mimeType", block.get("mime_type"))
-
-
-def _binary_blocks(value: Json) -> Iterator[_Block]:
-    """Yield the binary blocks of an input as the client sent them, whatever else is wrong with it."""
-    messages = value.get("messages") if isinstance(value, dict) else None
-    for place, message in enumerate(messages if isinstance(messages, list) else ()):
-        content = message.get("content") if isinstance(message, dict) else None
-        for at, block in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(block, dict) and block.get("type") == "binary":
-                yield f"messages[{place}].content[{at}]", block
-
-
-def _with_stand_ins(value: Json) -> Json:
-    """Add missing fields to binary blocks, so that the form of everything else is checked first."""
-    messages = value.get("messages") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(messages, list):
-        return value
-    rows = list[Json]()
-    for message in messages:
-        content = message.get("content") if isinstance(message, dict) else None
-        if isinstance(message, dict) and isinstance(content, list):
-            rows.append({**message, "content": [_fill_block(block) for block in content]})
-        else:
-            rows.append(message)
-    return {**value, "messages": rows}
 
 
 def _fill_block(block: Json) -> Json:

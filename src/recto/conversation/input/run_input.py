@@ -122,19 +122,22 @@ def decode_input(body: Json) -> RunInput:
     item = as_object(body, "RunAgentInput")
     if _get(item, "messages") is None:
         raise WireError(where="messages", problem="is missing; an array is needed")
-    props = _get(item, "forwardedProps")
+    props, tools, context = _get(item, "forwardedProps"), list[ToolOffer](), list[ContextItem]()
+    for where, tool in _read_objects(item, "tools"):
+        parameters = tool.get("parameters")
+        schema = as_object(parameters, f"{where}.parameters") if parameters is not None else {"type": "object"}
+        name, description = text_field(tool, "name", where), optional_text(tool, "description", where) or ""
+        tools.append(ToolOffer(name=name, description=description, parameters=dump(schema).decode()))
+    for where, one in _read_objects(item, "context"):
+        description = text_field(one, "description", where)
+        context.append(ContextItem(description=description, value=text_field(one, "value", where)))
     return RunInput(
         thread=_read_id(item, "threadId"),
         run=_read_id(item, "runId"),
         parent=optional_text(item, agui.field_name(item, "parentRunId"), "RunAgentInput"),
         messages=agui.decode(_get(item, "messages")),
-        tools=tuple([_decode_tool(tool, where) for where, tool in _read_objects(item, "tools")]),
-        context=tuple(
-            [
-                ContextItem(description=text_field(one, "description", where), value=text_field(one, "value", where))
-                for where, one in _read_objects(item, "context")
-            ]
-        ),
+        tools=tuple(tools),
+        context=tuple(context),
         props=as_object(props, "forwardedProps") if props is not None else {},
         protocol=_read_protocol(item),
         state=item.get("state"),
@@ -161,14 +164,6 @@ def _read_id(item: Object, camel: str) -> str:
 
 def _read_protocol(item: Object) -> str | None:
     return optional_text(item, agui.field_name(item, "protocolVersion"), "RunAgentInput")
-
-
-def _decode_tool(tool: Object, where: str) -> ToolOffer:
-    parameters = tool.get("parameters")
-    schema = as_object(parameters, f"{where}.parameters") if parameters is not None else {"type": "object"}
-    description = optional_text(tool, "description", where) or ""
-    name = text_field(tool, "name", where)
-    return ToolOffer(name=name, description=description, parameters=dump(schema).decode())
 
 
 def read_traceparent(value: Json) -> str | None:

@@ -1,7 +1,7 @@
-"""`uiSchema` v2.0 of what was said (P14): from the `ui_hints` in a tool result or an answer, whatever they are.
+"""Compilation of the `ui_hints` in a tool result or an answer to a `uiSchema` v2.0 (P14).
 
-Hints are outside input: they are looked through first, then compiled; where either refuses, their words are said as
-one text. What comes out is safe. Nothing is raised and nothing is fetched.
+Hints are outside input. They are checked, then compiled. Invalid hints become one text with their words. The result is
+always safe, and nothing is raised or fetched.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from recto.errors import WireError
 HINTS = "ui_hints"
 NOTHING_TO_SAY = {"zh": "（这里的内容无法显示）", "en": "(This content cannot be shown)"}
 CUT = "…"
-# Fields that steer a renderer; what they hold is never shown as words.
+# Fields for the renderer. Their values are never shown as words.
 SILENT = frozenset(
     {
         *("type", "role", "status", "theme", "appearance", "direction", "style", "kind", "language", "url", "href"),
@@ -51,9 +51,9 @@ _LOCALE = re.compile(LOCALE)
 
 @dataclass(frozen=True, kw_only=True)
 class UiLimits:
-    """How large hints may be: depth and number of nodes, and of the hints themselves, whatever they mean.
+    """Limits of hints: depth and number of nodes, and number and size of all values.
 
-    `text` is for one string but a picture's bytes, `characters` for all of them together, keys included.
+    `text` limits one string except the bytes of a picture, `characters` all strings together, including keys.
     """
 
     depth: int = 16
@@ -65,7 +65,7 @@ class UiLimits:
 
     @property
     def levels(self) -> int:
-        """How deep values may stand in one another: a node and its list are two, a cell in a table three more."""
+        """The maximum nesting of values: a node and its list are two levels, a cell in a table three more."""
         return 2 * self.depth + 4
 
 
@@ -73,54 +73,36 @@ DEFAULTS = UiLimits()
 
 
 def ui_events(message_id: str, content: Json, locale: str) -> tuple[Event, ...]:
-    """What readers hear right after a result or an answer: its schema, if it has one."""
+    """Return the event with the schema of a result or an answer, if it has one."""
     schema = ui_of(content, locale)
     return (UiUpdate(message=message_id, schema=schema),) if schema else ()
 
 
 def ui_of(content: Json, locale: str = DEFAULT_LOCALE) -> dict[str, Json] | None:
-    """The schema of what was said: JSON text that is an object with `ui_hints`, or AG-UI parts with such a text.
+    """Return the schema of an AG-UI content: a JSON object with `ui_hints` as text, or parts with such a text.
 
-    None where there are no hints, or all they have is empty. `locale` may be an agent's.
+    Return None if there are no hints or only empty ones. `locale` may be the language of an agent profile.
     """
-    answer = load_hinted(_words(content))
-    if answer is None or _is_empty(answer[HINTS]):
-        return None
-    return compile_ui(answer[HINTS], locale=LOCALES.get(locale, locale))
-
-
-def _words(content: Json) -> str:
-    """The text of what AG-UI calls content."""
-    match content:
-        case str():
-            return content
-        case Sequence():
-            parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-            return "".join([text for part in parts if isinstance(text := part.get("text"), str)])
-        case _:
-            return ""
+    words = content if isinstance(content, str) else ""
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+        words = "".join([text for part in parts if isinstance(text := part.get("text"), str)])
+    answer = load_hinted(words)
+    # Without recursion, because hints may be deep
+    values = [answer[HINTS]] if answer else []
+    while answer and values:
+        value = values.pop()
+        if isinstance(value, (dict, list)):
+            values += parts_of(value)
+        elif value is not None and not (isinstance(value, str) and not value.strip()):
+            return compile_ui(answer[HINTS], locale=LOCALES.get(locale, locale))
+    return None
 
 
 def load_hinted(words: str) -> Mapping[str, Json] | None:
-    """What a text says as data, if that has hints."""
+    """Return the JSON object in a text if it has hints, else None."""
     answer = load_object(words) if _MARK in words else None
     return answer if answer and HINTS in answer else None
-
-
-def _is_empty(hints: Json) -> bool:
-    """Whether there is nothing but nulls, blanks, and what holds no more. Without recursion: hints may be deep."""
-    waiting = [hints]
-    while waiting:
-        match waiting.pop():
-            case None:
-                pass
-            case str() as text if not text.strip():
-                pass
-            case dict() | list() as inner:
-                waiting += parts_of(inner)
-            case _:
-                return False
-    return True
 
 
 def compile_ui(
@@ -130,53 +112,56 @@ def compile_ui(
     meta: Mapping[str, str] | None = None,
     limits: UiLimits = DEFAULTS,
 ) -> dict[str, Json] | None:
-    """The `uiSchema` of the hints; None where there are none (None, or an empty object).
+    """Return the `uiSchema` of the hints, or None for None and for an empty object.
 
-    Hints are simple ones (`title`, `body` ...), or a tree: `root`, or a node itself; beside `root` only `status` and
-    `theme` are read. Fields nobody knows are left out. Hints that are hostile, of a wrong type or too large become
-    one text of what can be said.
+    Hints are simple (`title`, `body` ...) or a tree: `root`, or a node itself. Besides `root`, only `status` and
+    `theme` are read. Unknown fields are ignored. Hints that are hostile, too large or of a wrong type become one text.
     """
     if hints is None or (is_object(hints) and not hints):
         return None
     try:
-        root, status, theme = _compiled(hints, limits)
+        root, status, theme = _compile(hints, limits)
     except WireError:
-        # One text of what can be said: every text and number once, a line each
+        # Every text and number once, one per line
         text = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
         content = text if len(text) <= limits.text else f"{text[: limits.text]}{CUT}"
-        root, status, theme = _card([{"type": "text", "content": content, "role": "body"}]), *_look_of(hints)
-    document_meta = _meta(meta or {}, limits)
+        root = _card([{"type": "text", "content": content, "role": "body"}])
+        fields: Hints = hints if is_object(hints) else {}
+        status = next((one for one in STATUSES if one == fields.get("status")), STATUSES[0])
+        theme = next((one for one in THEMES if one == fields.get("theme")), THEMES[0])
+    known = {key: plain_text(scrub(meta[key]))[: limits.meta] for key in META if meta.get(key)} if meta else {}
     return {
         "version": VERSION,
         "locale": locale if _LOCALE.fullmatch(locale) else DEFAULT_LOCALE,
         "status": status,
         "theme": theme,
-        **({"meta": document_meta} if document_meta else {}),
+        **({"meta": known} if known else {}),
         "root": root,
     }
 
 
-def _compiled(hints: object, limits: UiLimits) -> tuple[Node, str, str]:
-    # Refuses what JSON cannot carry and what is too large. A ring has no end, so it is too deep.
+def _compile(hints: object, limits: UiLimits) -> tuple[Node, str, str]:
+    # Reject values that JSON cannot carry and values over the limits. A cycle has no end, so it is too deep.
     characters = 0
     for count, hint in enumerate(_walk(_Hint("", 1, hints), limits.levels)):
         characters += _check(hint.value, limits)
         if count >= limits.values or characters > limits.characters or hint.depth > limits.levels:
             raise WireError(where=HINTS, problem=f"too many or too deep values. The limits are {limits}.")
-    checked_hints = an_object(hints, HINTS)
-    root = _root(checked_hints)
+    fields = an_object(hints, HINTS)
+    if not is_given(fields, "root") and "type" not in fields:
+        root = _card(compile_hints(fields))
+    else:
+        root = compile_node(fields["root"] if is_given(fields, "root") else fields)
+        root = root if root["type"] == "stack" else _card([root])
     depths = tuple(_depths(root))
     if len(depths) > limits.nodes or max(depths) > limits.depth:
         raise WireError(where=HINTS, problem=f"{len(depths)} nodes, {max(depths)} deep. The limits are {limits}.")
-    return (
-        root,
-        document_status(checked_hints),
-        choice(checked_hints, "theme", THEMES) if is_given(checked_hints, "theme") else THEMES[0],
-    )
+    theme = choice(fields, "theme", THEMES) if is_given(fields, "theme") else THEMES[0]
+    return root, document_status(fields), theme
 
 
 class _Hint(NamedTuple):
-    """A value in the hints, how deep it stands, and the key it stands under; of a list's item, the list's."""
+    """A value in the hints, its depth, and its key. An item of a list has the key of the list."""
 
     key: object
     depth: int
@@ -184,7 +169,7 @@ class _Hint(NamedTuple):
 
 
 def _walk(hint: _Hint, levels: int) -> Iterator[_Hint]:
-    """Every value in the order written, down to the first level too many."""
+    """Yield every value in its order, down to the first level over the limit."""
     yield hint
     if hint.depth > levels:
         return
@@ -198,7 +183,7 @@ def _walk(hint: _Hint, levels: int) -> Iterator[_Hint]:
 
 
 def _check(value: object, limits: UiLimits) -> int:
-    """How many characters the value itself has, its keys if it is an object; refuses what is no JSON."""
+    """Return the number of characters of a value, or of the keys of an object. Reject anything that is not JSON."""
     if is_object(value):
         return sum(_check_text(key, limits.text) for key in value)
     if value is None or isinstance(value, bool) or is_list(value):
@@ -215,19 +200,12 @@ def _check_text(text: object, most: int) -> int:
     return len(text)
 
 
-def _root(hints: Hints) -> Node:
-    if not is_given(hints, "root") and "type" not in hints:
-        return _card(compile_hints(hints))
-    node = compile_node(hints["root"] if is_given(hints, "root") else hints)
-    return node if node["type"] == "stack" else _card([node])
-
-
 def _card(children: Sequence[Json]) -> Node:
     return {"type": "stack", "appearance": "card", "children": children}
 
 
 def _depths(node: Json, depth: int = 1) -> Iterator[int]:
-    """The depth of every node of a tree."""
+    """Yield the depth of every node of a tree."""
     yield depth
     fields = cast("Mapping[str, Json]", node)
     inner = fields.get("items" if fields["type"] == "list" else "children", ())
@@ -235,38 +213,19 @@ def _depths(node: Json, depth: int = 1) -> Iterator[int]:
         yield from _depths(child, depth + 1)
 
 
-# Where the hints were refused
-
-
 def _lines(hints: object, limits: UiLimits) -> Iterator[str]:
+    """Yield the texts and numbers of rejected hints, without script URLs."""
     size = 0
     for key, _, value in islice(_walk(_Hint("", 1, hints), limits.levels), limits.values):
-        line = "" if key in SILENT else _line(value, limits)
-        size += len(line)
-        if line:
+        line = ""
+        if key in SILENT:
+            continue
+        if isinstance(value, str):
+            line = "" if is_script(value) else plain_text(scrub(value.strip()[: limits.text + 1]))
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
+            line = str(value)
+        if line.strip():
+            size += len(line)
             yield line
         if size > limits.text:
             return
-
-
-def _line(value: object, limits: UiLimits) -> str:
-    """What a value says by itself. A script url says nothing, and so does what is no text and no number."""
-    if isinstance(value, str):
-        text = plain_text(scrub(value.strip()[: limits.text + 1]))
-        return text if text.strip() and not is_script(value) else ""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
-        return str(value)
-    return ""
-
-
-def _look_of(hints: object) -> tuple[str, str]:
-    fields: Hints = hints if is_object(hints) else {}
-    status, theme = fields.get("status"), fields.get("theme")
-    return (
-        status if isinstance(status, str) and status in STATUSES else STATUSES[0],
-        theme if isinstance(theme, str) and theme in THEMES else THEMES[0],
-    )
-
-
-def _meta(meta: Mapping[str, str], limits: UiLimits) -> dict[str, Json]:
-    return {key: plain_text(scrub(meta[key]))[: limits.meta] for key in META if meta.get(key)}

@@ -1,6 +1,6 @@
-"""Nodes of `uiSchema` (P14), made from hints: each from the fields it knows, nothing else is read.
+"""Compilation of hints to nodes of `uiSchema` (P14). Each node reads only the fields it knows.
 
-What has the wrong type or leads to the wrong place is refused with a WireError; the caller says it in words instead.
+A field of a wrong type and an unsafe URL raise a WireError. The caller then shows the hints as text.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from recto.conversation.ui.ui_schema import (
 )
 from recto.errors import WireError
 
-# A row may leave cells out, so a small hint could make a large table.
+# Rows may omit cells, so a small hint could make a large table.
 MOST_CELLS = 10_000
 _LANGUAGE = re.compile(LANGUAGE)
 
 
 def compile_node(value: object) -> Node:
-    """A node from words, from a node's fields (`type` and more), or from the simple hints (`title`, `body` ...)."""
+    """Return a node from a text, from the fields of a node (`type` ...), or from simple hints (`title`, `body` ...)."""
     if isinstance(value, str):
         return {"type": "text", "content": plain_text(value)}
     hints = an_object(value, "a node")
@@ -41,7 +41,7 @@ def compile_node(value: object) -> Node:
 
 
 def compile_hints(hints: Hints) -> list[Json]:
-    """The nodes of the simple hints, in the order people read them. A status alone is shown by its badge."""
+    """Return the nodes of simple hints in reading order. A status without other hints becomes a badge."""
     children = [make(hints[name], hints) for name, make in _PARTS.items() if is_given(hints, name)]
     if not children and not is_given(hints, "status"):
         raise WireError(where="ui_hints", problem="nothing in them is known")
@@ -49,19 +49,15 @@ def compile_hints(hints: Hints) -> list[Json]:
 
 
 def document_status(hints: Hints) -> str:
-    """The status the hints name, else info."""
+    """Return the status in the hints, or info."""
     return choice(hints, "status", STATUSES) if is_given(hints, "status") else STATUSES[0]
 
 
 # Simple hints, each a part of a card
 
 
-def _title_part(value: object, _: Hints) -> Node:
-    return {"type": "text", "content": plain_text(a_string(value, "title")), "role": "title"}
-
-
 def _badge_part(value: object, hints: Hints) -> Node:
-    """True: the status itself. A word: that word. An object: its label and its own status."""
+    """Return the badge of the status for True, of a text, or of an object with a label and its own status."""
     status = document_status(hints)
     if value is True or value in STATUSES:
         status = status if value is True else str(value)
@@ -71,42 +67,19 @@ def _badge_part(value: object, hints: Hints) -> Node:
     return _badge({"status": status, **an_object(value, "badge")})
 
 
-def _body_part(value: object, _: Hints) -> Node:
-    if isinstance(value, str):
-        return {"type": "text", "content": plain_text(value), "role": "body"}
-    return compile_node(value)
-
-
-def _image_part(value: object, _: Hints) -> Node:
-    return _image({"url": value} if isinstance(value, str) else an_object(value, "image"))
-
-
-def _fields_part(value: object, _: Hints) -> Node:
-    return _fields({"items": value})
-
-
-def _items_part(value: object, _: Hints) -> Node:
-    return _list({"items": value})
-
-
-def _table_part(value: object, _: Hints) -> Node:
-    return _table(value if is_object(value) else {"rows": value})
-
-
-def _actions_part(value: object, _: Hints) -> Node:
-    buttons = [_button(an_object(one, "an action")) for one in a_list(value, "actions")]
-    return {"type": "stack", "direction": "horizontal", "children": buttons}
-
-
 _PARTS: Mapping[str, Callable[[object, Hints], Node]] = {
-    "title": _title_part,
+    "title": lambda value, _: {"type": "text", "content": plain_text(a_string(value, "title")), "role": "title"},
     "badge": _badge_part,
-    "body": _body_part,
-    "image": _image_part,
-    "fields": _fields_part,
-    "items": _items_part,
-    "table": _table_part,
-    "actions": _actions_part,
+    "body": lambda value, _: compile_node(value) | ({"role": "body"} if isinstance(value, str) else {}),
+    "image": lambda value, _: _image({"url": value} if isinstance(value, str) else an_object(value, "image")),
+    "fields": lambda value, _: _fields({"items": value}),
+    "items": lambda value, _: _list({"items": value}),
+    "table": lambda value, _: _table(value if is_object(value) else {"rows": value}),
+    "actions": lambda value, _: {
+        "type": "stack",
+        "direction": "horizontal",
+        "children": [_button(an_object(one, "an action")) for one in a_list(value, "actions")],
+    },
 }
 
 
@@ -119,29 +92,13 @@ def _stack(hints: Hints) -> Node:
     return {"type": "stack", **options, "children": children}
 
 
-def _text(hints: Hints) -> Node:
-    return {"type": "text", "content": words(hints, "content"), **optional_choice(hints, "role", ROLES)}
-
-
 def _badge(hints: Hints) -> Node:
     return {"type": "badge", "label": words(hints, "label"), "status": document_status(hints)}
 
 
-def _markdown(hints: Hints) -> Node:
-    return {"type": "markdown", "content": markdown_text(a_string(hints.get("content"), "content"))}
-
-
 def _image(hints: Hints) -> Node:
-    return {
-        "type": "image",
-        "url": url(hints, is_image),
-        **optional_words(hints, "alt"),
-        **optional_words(hints, "caption"),
-    }
-
-
-def _link(hints: Hints) -> Node:
-    return {"type": "link", "label": words(hints, "label"), "url": url(hints, is_link)}
+    texts = {**optional_words(hints, "alt"), **optional_words(hints, "caption")}
+    return {"type": "image", "url": url(hints, is_image), **texts}
 
 
 def _button(hints: Hints) -> Node:
@@ -157,7 +114,7 @@ def _list(hints: Hints) -> Node:
 
 
 def _table(hints: Hints) -> Node:
-    """Rows are lists, or objects by column; then columns not named are the keys, in the order they come."""
+    """Return a table of rows that are lists, or objects by column. Without `columns`, the keys of objects name them."""
     rows = a_list(hints.get("rows"), "rows")
     if is_given(hints, "columns"):
         names = [a_string(column, "columns") for column in a_list(hints["columns"], "columns")]
@@ -167,20 +124,18 @@ def _table(hints: Hints) -> Node:
         raise WireError(
             where="table", problem=f"{len(names)} columns by {len(rows)} rows. Give 1 to {MOST_CELLS} cells."
         )
-    return {"type": "table", "columns": list(map(plain_text, names)), "rows": [_row(row, names) for row in rows]}
-
-
-def _row(row: object, names: Sequence[str]) -> list[Json]:
-    if is_object(row):
-        return [a_scalar(row.get(name)) for name in names]
-    cells = a_list(row, "a row")
-    if len(cells) != len(names):
-        raise WireError(where="table", problem=f"a row has {len(cells)} cells for {len(names)} columns. Give one each.")
-    return [a_scalar(cell) for cell in cells]
+    table_rows = list[Json]()
+    for row in rows:
+        cells = [row.get(name) for name in names] if is_object(row) else a_list(row, "a row")
+        if len(cells) != len(names):
+            problem = f"a row has {len(cells)} cells for {len(names)} columns. Give one each."
+            raise WireError(where="table", problem=problem)
+        table_rows.append(list(map(a_scalar, cells)))
+    return {"type": "table", "columns": list(map(plain_text, names)), "rows": table_rows}
 
 
 def _fields(hints: Hints) -> Node:
-    """Items are objects of label and value; or one object, whose keys are the labels."""
+    """Return fields from objects with a label and a value, or from one object whose keys are the labels."""
     items = hints.get("items")
     pairs: list[tuple[object, object]]
     if is_object(items):
@@ -202,10 +157,6 @@ def _code(hints: Hints) -> Node:
     return {"type": "code", "content": content, **({} if language is None else {"language": str(language)})}
 
 
-def _divider(_: Hints) -> Node:
-    return {"type": "divider"}
-
-
 def _progress(hints: Hints) -> Node:
     value, most = a_number(hints.get("value"), "value"), a_number(hints["max"] if is_given(hints, "max") else 1, "max")
     if not 0 <= value <= most or most == 0:
@@ -215,32 +166,33 @@ def _progress(hints: Hints) -> Node:
 
 def _chart(hints: Hints) -> Node:
     labels = [plain_text(a_string(label, "labels")) for label in a_list(hints.get("labels"), "labels")]
-    series: list[Json] = [_series(one, len(labels)) for one in a_list(hints.get("series"), "series")]
+    series = list[Json]()
+    for row in [an_object(value, "series") for value in a_list(hints.get("series"), "series")]:
+        values = [None if one is None else a_number(one, "values") for one in a_list(row.get("values"), "values")]
+        if len(values) != len(labels):
+            problem = f"a series has {len(values)} values for {len(labels)} labels. Give one each."
+            raise WireError(where="chart", problem=problem)
+        series.append({"name": words(row, "name"), "values": values})
     title = {"kind": choice(hints, "kind", CHARTS), **optional_words(hints, "title")}
     return {"type": "chart", **title, "labels": labels, "series": series}
 
 
-def _series(value: object, size: int) -> Node:
-    hints = an_object(value, "series")
-    values = [None if one is None else a_number(one, "values") for one in a_list(hints.get("values"), "values")]
-    if len(values) != size:
-        raise WireError(where="chart", problem=f"a series has {len(values)} values for {size} labels. Give one each.")
-    return {"name": words(hints, "name"), "values": values}
-
-
 _MAKERS: Mapping[str, Callable[[Hints], Node]] = {
     "stack": _stack,
-    "text": _text,
+    "text": lambda hints: {"type": "text", "content": words(hints, "content"), **optional_choice(hints, "role", ROLES)},
     "badge": _badge,
-    "markdown": _markdown,
+    "markdown": lambda hints: {
+        "type": "markdown",
+        "content": markdown_text(a_string(hints.get("content"), "content")),
+    },
     "image": _image,
-    "link": _link,
+    "link": lambda hints: {"type": "link", "label": words(hints, "label"), "url": url(hints, is_link)},
     "button": _button,
     "list": _list,
     "table": _table,
     "fields": _fields,
     "code": _code,
-    "divider": _divider,
+    "divider": lambda _: {"type": "divider"},
     "progress": _progress,
     "chart": _chart,
 }
@@ -249,50 +201,50 @@ _MAKERS: Mapping[str, Callable[[Hints], Node]] = {
 Hints: TypeAlias = Mapping[str, object]
 Node: TypeAlias = dict[str, Json]
 
-# Whole numbers beyond this are not the same in every JSON reader.
+# Some JSON readers round larger integers.
 LARGEST = 2**53 - 1
 EMPTY: tuple[object, ...] = ("", [], (), {})
 
 
 def is_given(hints: Hints, name: str) -> bool:
-    """Whether the hint says anything: nothing, false and what is empty do not."""
+    """Return True unless the field is missing, null, false or empty."""
     value = hints.get(name)
     return value is not None and value is not False and value not in EMPTY
 
 
 def is_object(value: object) -> TypeGuard[Hints]:
-    """Whether the value is an object. That its keys are texts is known of hints once they were looked through."""
+    """Return True for an object. The check of all hints ensures that its keys are texts."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether the value is a list."""
+    """Return True for a list."""
     return isinstance(value, list | tuple)
 
 
 def an_object(value: object, where: str) -> Hints:
-    """The value as an object."""
+    """Return the value as an object."""
     if not is_object(value):
         raise WireError(where=where, problem=f"{type(value).__name__} instead of an object")
     return value
 
 
 def a_list(value: object, where: str) -> Sequence[object]:
-    """The value as a list."""
+    """Return the value as a list."""
     if not is_list(value):
         raise WireError(where=where, problem=f"{type(value).__name__} instead of a list")
     return value
 
 
 def a_string(value: object, where: str) -> str:
-    """The value as the text it is, not yet safe to show."""
+    """Return the value as a text that is not yet safe to show."""
     if not isinstance(value, str):
         raise WireError(where=where, problem=f"{type(value).__name__} instead of a text")
     return value
 
 
 def a_number(value: object, where: str) -> int | float:
-    """The value as a number that is the same in every JSON reader."""
+    """Return the value as a number that every JSON reader reads alike."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WireError(where=where, problem=f"{type(value).__name__} instead of a number")
     if abs(value) > LARGEST if isinstance(value, int) else not math.isfinite(value):
@@ -301,19 +253,19 @@ def a_number(value: object, where: str) -> int | float:
 
 
 def a_scalar(value: object) -> Json:
-    """The value of a cell or a field: words, a number, yes or no, or nothing."""
+    """Return the value of a cell or a field: a text, a number, a boolean, or None."""
     if value is None or isinstance(value, bool):
         return value
     return plain_text(value) if isinstance(value, str) else a_number(value, "a value")
 
 
 def words(hints: Hints, name: str) -> str:
-    """Words to show."""
+    """Return a text field as plain text."""
     return plain_text(a_string(hints.get(name), name))
 
 
 def choice(hints: Hints, name: str, allowed: Sequence[str]) -> str:
-    """One of the words allowed."""
+    """Return a field with one of the allowed words."""
     value = hints.get(name)
     if not isinstance(value, str) or value not in allowed:
         raise WireError(where=name, problem=f"{value!r} is none of {', '.join(allowed)}")
@@ -321,7 +273,7 @@ def choice(hints: Hints, name: str, allowed: Sequence[str]) -> str:
 
 
 def url(hints: Hints, is_safe: Callable[[str], bool]) -> str:
-    """The url, where it is safe."""
+    """Return the URL field if it is safe."""
     value = a_string(hints.get("url"), "url")
     if not is_safe(value):
         raise WireError(where="url", problem=f"{value!r} leads where no hint may lead")
@@ -329,17 +281,17 @@ def url(hints: Hints, is_safe: Callable[[str], bool]) -> str:
 
 
 def optional_choice(hints: Hints, name: str, allowed: Sequence[str]) -> Node:
-    """The field with one of the words allowed, or no field."""
+    """Return the field with one of the allowed words, or no field."""
     return {name: choice(hints, name, allowed)} if hints.get(name) is not None else {}
 
 
 def optional_words(hints: Hints, name: str) -> Node:
-    """The field with words to show, or no field."""
+    """Return the field as plain text, or no field."""
     return {name: words(hints, name)} if hints.get(name) is not None else {}
 
 
 def optional_flag(hints: Hints, name: str) -> Node:
-    """The field with yes or no, or no field."""
+    """Return the boolean field, or no field."""
     value = hints.get(name)
     if value is not None and not isinstance(value, bool):
         raise WireError(where=name, problem=f"{type(value).__name__} instead of true or false")
@@ -350,77 +302,72 @@ _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _SCHEMES = "|".join(r"\s*".join(scheme) for scheme in ("javascript", "vbscript"))
-# `Data: 42 rows` is no url: one that can hold a page names its type before the first comma.
+# `Data: 42 rows` is no URL: a URL that can contain a page names its type before the first comma.
 _SCHEME = re.compile(rf"\A(\s*(?:{_SCHEMES}|d\s*a\s*t\s*a(?=\s*:[^,/]*/[^,]*,)))\s*:", re.IGNORECASE)
 
 INLINE_IMAGE = "data:image/"
 _LINK = re.compile(LINK_URL)
 _IMAGE = re.compile(IMAGE_URL)
 
-# Brackets are in none of these, so what one match passes over hides no other link.
+# None of these contains brackets, so no match hides another link.
 _TARGET = r"[ \t]*(?P<url>[^\s()\[\]<>\\\"]*(?:\([^\s()\[\]<>\\\"]*\)[^\s()\[\]<>\\\"]*)*)"
 _TITLE = r"(?:[ \t]+\"[^\"\[\]\\\n]*\")?[ \t]*"
 _WHOLE_LINK = re.compile(r"!?\[(?P<label>[^\[\]]*)\]\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\)")
 _INSIDE = re.compile(rf"{_TARGET}{_TITLE}")
-_LINK_START = re.compile(rf"\]\((?P<rest>{_TARGET}{_TITLE}\))?")
+_LINK_START = re.compile(rf"(?P<label>\])(?P<sign>\()(?P<rest>{_TARGET}{_TITLE}\))?")
 _DEFINITION = re.compile(
-    r"^(?P<label>[ \t>*+\-\d.)]*\[[^\[\]]*(?:\\[\[\]][^\[\]]*)*\]):(?P<rest>[ \t]+(?P<url>\S+))?", re.MULTILINE
+    r"^(?P<label>[ \t>*+\-\d.)]*\[[^\[\]]*(?:\\[\[\]][^\[\]]*)*\])(?P<sign>:)(?P<rest>[ \t]+(?P<url>\S+))?",
+    re.MULTILINE,
 )
 
 
 def is_link(url: str) -> bool:
-    """A url a person may follow: http, https, mailto, or our own under /api/. Unseen characters spoil it."""
+    """Return True for a safe link: printable, and http, https, mailto, or Recto's own under /api/."""
     return url.isprintable() and _LINK.search(url) is not None
 
 
 def is_image(url: str) -> bool:
-    """A url a picture may come from: http, https, our own, or the bytes of a picture that can hold no script."""
+    """Return True for a safe source of a picture: http, https, Recto's own, or bytes of a format without scripts."""
     return url.isprintable() and _IMAGE.search(url) is not None
 
 
 def is_script(text: str) -> bool:
-    """Whether the text, taken for a url, would run or hold a page; as browsers see it, blanks and all."""
+    """Return True if a browser would treat the text as a URL that runs code or contains a page."""
     return _SCHEME.match(verbatim_text(text)) is not None
 
 
 def verbatim_text(text: str) -> str:
-    """The text letter for letter, but for control characters; every line ends with a line feed."""
+    """Return the text without control characters and with line feeds only."""
     return _CONTROLS.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def plain_text(text: str) -> str:
-    """Words that are no HTML and no script url, even to a reader who takes them for such.
+    """Return a text that is neither HTML nor a script URL, even for a renderer that interprets it.
 
-    A blank after the `<` of a tag, a blank before the colon of a script scheme: people read the same.
+    It gets a space after the `<` of a tag and before the colon of a script scheme, so people read the same.
     """
     return _TAG.sub("< ", _without_scheme(text))
 
 
 def markdown_text(text: str) -> str:
-    """Markdown in which HTML is text and only safe links lead anywhere; of others the label stays.
+    """Return Markdown in which HTML is text and only safe links work; an unsafe link becomes its label.
 
-    Code inside is treated alike, since renderers differ on where it ends: `<` of a tag is `&lt;` there too.
+    Code is treated the same, because renderers disagree on where it ends: the `<` of a tag becomes `&lt;` there too.
     """
-    labels = _WHOLE_LINK.sub(_without_bad_target, _without_scheme(text))
-    links = _LINK_START.sub(_without_bad_link, labels)
-    return _TAG.sub("&lt;", _DEFINITION.sub(_without_bad_definition, links))
+
+    def check_link(link: re.Match[str]) -> str:
+        inside = _INSIDE.fullmatch(link["inside"])
+        return link[0] if inside and is_link(inside["url"]) else link["label"]
+
+    def check_rest(match: re.Match[str]) -> str:
+        if match["rest"] and is_link(match["url"]):
+            return match[0]
+        return rf"{match['label']}\{match['sign']}{match['rest'] or ''}"
+
+    labels = _WHOLE_LINK.sub(check_link, _without_scheme(text))
+    # Nested and broken links are left: escape their parenthesis. Then escape the colon of unsafe definitions.
+    return _TAG.sub("&lt;", _DEFINITION.sub(check_rest, _LINK_START.sub(check_rest, labels)))
 
 
 def _without_scheme(text: str) -> str:
     return _SCHEME.sub(r"\1 :", verbatim_text(text))
-
-
-def _without_bad_target(link: re.Match[str]) -> str:
-    inside = _INSIDE.fullmatch(link["inside"])
-    return link[0] if inside and is_link(inside["url"]) else link["label"]
-
-
-def _without_bad_link(start: re.Match[str]) -> str:
-    """What the step before left: nested or broken links. Their parenthesis is text."""
-    return start[0] if start["rest"] and is_link(start["url"]) else rf"]\({start['rest'] or ''}"
-
-
-def _without_bad_definition(definition: re.Match[str]) -> str:
-    if definition["rest"] and is_link(definition["url"]):
-        return definition[0]
-    return rf"{definition['label']}\:{definition['rest'] or ''}"

@@ -1,6 +1,6 @@
-"""The JSON Schema of `uiSchema` v2.0 (P14), for those who render it; it is the one list of nodes and their fields.
+"""The JSON Schema of `uiSchema` v2.0 (P14) for renderers: the only list of nodes and their fields.
 
-Strict: what is not named here is never sent. A renderer shows every string as text, but `markdown` as Markdown.
+Recto sends no other fields. A renderer shows every string as plain text, except `markdown`.
 """
 
 from __future__ import annotations
