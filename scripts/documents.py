@@ -278,7 +278,7 @@ def letter() -> str:
         + heading(content.STEPS_HEADING, 2)
         + make_list([first, second + inner, third], "L1")
         + make_list([paragraph(escape(step)) for step in content.STEPS], "L2")
-        + paragraph(escape(content.NOTED) + note)
+        + paragraph(escape(content.NOTE_TEXT) + note)
         + paragraph(escape(content.ENDING))
     )
     styles = FONTS.format(size="11pt") + list_style("L1", "bullet", 'text:bullet-char="•"')
@@ -433,7 +433,7 @@ def mail() -> bytes:
     """A message in two forms, with a file attached."""
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = content.SENDER, content.RECIPIENT, content.SUBJECT
-    message["Date"] = content.SENT
+    message["Date"] = content.SENT_TIME
     message.set_content("\n\n".join(content.BODY) + "\n")
     message.add_alternative(
         "<html><body>" + "".join(f"<p>{line}</p>" for line in content.BODY) + "</body></html>\n", subtype="html"
@@ -467,7 +467,7 @@ def properties() -> Iterator[tuple[str, bytes]]:
         Property(0x0C1F, address),
         Property(0x0E04, content.RECIPIENT),
         Property(0x1000, "\r\n\r\n".join(content.BODY)),
-        Property(0x007D, f"Date: {content.SENT}\r\n"),
+        Property(0x007D, f"Date: {content.SENT_TIME}\r\n"),
     )
     yield from streams("", own, bytes(8) + (1).to_bytes(4, "little") * 4 + bytes(8))
     to_name, to_address = content.RECIPIENT.rstrip(">").split(" <")

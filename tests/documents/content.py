@@ -28,7 +28,7 @@ STEPS_HEADING = "下一步 Next steps"
 ITEMS = ("第一项：扩大团队", "second item: open a branch", "第三项：降低成本")
 INNER_ITEM = "内层项 an inner item"
 STEPS = ("签合同 sign", "付款 pay")
-NOTED, FOOTNOTE = "利润见脚注 Profit is noted below", "脚注：未经审计 not audited"
+NOTE_TEXT, FOOTNOTE = "利润见脚注 Profit is noted below", "脚注：未经审计 not audited"
 ENDING = "此致敬礼 Yours sincerely, 王小明"
 
 # The book.
@@ -121,8 +121,8 @@ CSV_ROWS = {
 
 SUBJECT = "会议通知 Meeting"
 SENDER, RECIPIENT = "王小明 <wang@example.com>", "Ann Lee <ann@example.com>"
-SENT = "Tue, 15 Jul 2025 09:30:00 +0800"
+SENT_TIME = "Tue, 15 Jul 2025 09:30:00 +0800"
 BODY = ("各位同事：", "会议改到周五上午十点。The meeting is on Friday.", "请提前阅读附件。")
-ATTACHED, ATTACHED_TEXT = "议程 agenda.txt", "一、开场 二、讨论"
+ATTACHMENT_NAME, ATTACHED_TEXT = "议程 agenda.txt", "一、开场 二、讨论"
 
 PASSWORD = "secret-密码"

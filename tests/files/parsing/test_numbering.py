@@ -3,7 +3,7 @@
 import pytest
 
 from recto.files.parsing.formats.counting import Labels, format_number
-from recto.files.parsing.formats.office.docx import docx_labels
+from recto.files.parsing.formats.office.letters import docx_labels
 from recto.files.parsing.formats.office.opendocument import odt_labels
 from tests.files.parsing.hostile import WORD, docx, laughs, paragraph
 from tests.files.parsing.office import open_document

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recto.files.parsing.formats.office import opendocument, rtf
+from recto.files.parsing.formats.office import letters, opendocument
 from tests.documents import content
 from tests.files.parsing.hostile import OFFICE, docx
 from tests.files.parsing.office import open_document, relations, table_row
@@ -77,7 +77,7 @@ def test_D6_a_rare_character_of_an_rtf_is_read(halves: str):
 
 def test_D6_halves_of_characters_that_do_not_belong_together_stay():
     odd = rich(r"\u-10179?\u20320?\u-8704?")
-    assert rtf.ready(odd) == odd
+    assert letters.prepare_rtf(odd) == odd
 
 
 def test_D6_cells_of_an_rtf_stand_under_their_heads_where_some_are_wide():
@@ -90,4 +90,4 @@ def test_D6_cells_of_an_rtf_stand_under_their_heads_where_some_are_wide():
 def test_D6_a_table_in_a_cell_of_an_rtf_is_left_as_it_is():
     nested = r"in\nestcell{\*\nesttableprops\trowd\cellx500\cellx900\nestrow}"
     data = rich(rich_row(nested, "b", edges=(1_000, 2_000)) + r"\pard end\par")
-    assert rtf.ready(data) == data
+    assert letters.prepare_rtf(data) == data

@@ -123,11 +123,11 @@ def read_targets(archive: Archive, name: str) -> Mapping[str, str]:
     """Return the targets of the ids in a part: other parts, or URLs."""
     folder, _, base = name.rpartition("/")
     root = read_xml(archive, f"{folder}/_rels/{base}.rels")
-    return {} if root is None else {one.get("Id", ""): _target(one, folder) for one in root}
-
-
-def _target(relation: ElementTree.Element, folder: str) -> str:
-    target = relation.get("Target", "")
-    if relation.get("TargetMode") == "External":
-        return target
-    return target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+    targets = dict[str, str]()
+    for relation in root if root is not None else ():
+        target = relation.get("Target", "")
+        if relation.get("TargetMode") != "External":
+            is_absolute = target.startswith("/")
+            target = target.lstrip("/") if is_absolute else posixpath.normpath(posixpath.join(folder, target))
+        targets[relation.get("Id", "")] = target
+    return targets

@@ -97,20 +97,20 @@ def _decode_header(value: str) -> str:
         parts = decode_header(text)
     except (HeaderParseError, ValueError):
         return text
-    words = [part if isinstance(part, str) else _word(part, charset) for part, charset in parts]
-    return " ".join("".join(words).split())
-
-
-def _word(part: bytes, charset: str | None) -> str:
-    if charset is None:
-        return part.decode("raw-unicode-escape", "replace")
-    codec = normalize_encoding(charset)
-    return part.decode(codec, "replace") if codec else decode(part) or ""
+    words = ""
+    for part, charset in parts:
+        if isinstance(part, str):
+            words += part
+        else:
+            codec = normalize_encoding(charset) if charset is not None else "raw-unicode-escape"
+            words += part.decode(codec, "replace") if codec else decode(part) or ""
+    return " ".join(words.split())
 
 
 def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator[Element]:
     """Yield the text of a part, and collect attachments."""
     kind = part.get_content_type()
+    is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
     if kind == "message/delivery-status" and part.is_multipart():
         for one in cast("list[Message]", part.get_payload()):
             yield from _paragraphs(
@@ -123,7 +123,7 @@ def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator
             return
         for one in parts:
             yield from _body(one, attachments, depth + 1)
-    elif _is_words(part):
+    elif part.get_content_maintype() == "text" and not is_apart and not part.is_multipart():
         text = decode(_bytes(part), normalize_encoding(part.get_content_charset() or ""))
         if text is None:
             yield Element(kind="note", text="[a part of this message has no text that can be read]")
@@ -145,12 +145,6 @@ def _best(parts: Iterable[Message], attachments: list[_Attachment], depth: int) 
             attachments += inner
             yield from elements
             return
-
-
-def _is_words(part: Message) -> bool:
-    """Return True if a part belongs to the text of its message."""
-    is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
-    return part.get_content_maintype() == "text" and not is_apart and not part.is_multipart()
 
 
 def _paragraphs(text: str) -> Iterator[Element]:
@@ -183,17 +177,13 @@ def _read(one: _Attachment, reader: AttachedReader, depth: int) -> Iterator[Elem
     elif one.message:
         yield from _message(one.message, reader, depth)
     else:
-        yield from _read_attachment(one, reader, depth)
-
-
-def _read_attachment(one: _Attachment, reader: AttachedReader, depth: int) -> Iterator[Element]:
-    try:
-        if one.form == "eml":
-            yield from _message(_parse_message(one.data), reader, depth)
-            return
-        for frame in reader(one.data, one.form):
-            for element in frame.elements if isinstance(frame, FoundElements) else ():
-                # Pages of an attachment are not pages of the message.
-                yield replace(element, kind="paragraph") if element.kind == "page" else element
-    except UnreadableDocument as error:
-        yield Element(kind="note", text=f"[{one.name} could not be read: {error.failed.reason}]")
+        try:
+            if one.form == "eml":
+                yield from _message(_parse_message(one.data), reader, depth)
+                return
+            for frame in reader(one.data, one.form):
+                for element in frame.elements if isinstance(frame, FoundElements) else ():
+                    # Pages of an attachment are not pages of the message.
+                    yield replace(element, kind="paragraph") if element.kind == "page" else element
+        except UnreadableDocument as error:
+            yield Element(kind="note", text=f"[{one.name} could not be read: {error.failed.reason}]")

@@ -39,20 +39,15 @@ def parse_markdown(text: str) -> Iterator[Element]:
         elif opens:
             yield from _block(waiting)
             waiting, fence = [line], opens[1]
-        elif (is_blank := line.strip() in _BLANK) or _begins(line, waiting):
+        elif (is_blank := line.strip() in _BLANK) or (
+            waiting
+            and (line.startswith("|") != waiting[0].startswith("|") or _HEADING.match(line) or _ITEM.match(line))
+        ):
             yield from _block(waiting)
             waiting = [] if is_blank else [line]
         else:
             waiting.append(line)
     yield from _block(waiting)
-
-
-def _begins(line: str, waiting: list[str]) -> bool:
-    """Return True if a line starts a new block."""
-    if not waiting:
-        return False
-    is_row = line.startswith("|")
-    return is_row != waiting[0].startswith("|") or bool(_HEADING.match(line)) or bool(_ITEM.match(line))
 
 
 def _block(lines: list[str]) -> Iterator[Element]:
@@ -92,8 +87,8 @@ def parse_notebook(text: str) -> Iterator[Element]:
     if not isinstance(cells, list):
         yield from split_text([text])
         return
-    data = whole.get("metadata")
-    info = data.get("language_info") if isinstance(data, dict) else None
+    metadata = whole.get("metadata")
+    info = metadata.get("language_info") if isinstance(metadata, dict) else None
     name = info.get("name") if isinstance(info, dict) else None
     language = name if isinstance(name, str) and name.isalnum() else ""
     for cell in cells:
@@ -111,16 +106,13 @@ def _cell(cell: Mapping[str, Json], language: str) -> Iterator[Element]:
         yield from _fenced(source, language)
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else []:
-            if isinstance(output, dict):
-                yield from _fenced(_printed(output), "output")
-
-
-def _printed(output: Mapping[str, Json]) -> str:
-    """Return the text of an output: printed text, a displayed value or a traceback."""
-    if "traceback" in output:
-        return _ESCAPES.sub("", _text(output["traceback"], "\n"))
-    data = output.get("data")
-    return _ESCAPES.sub("", _text(data.get("text/plain") if isinstance(data, dict) else output.get("text")))
+            if not isinstance(output, dict):
+                continue
+            # A traceback, a displayed value or printed text.
+            data = output.get("data")
+            text = _text(data.get("text/plain") if isinstance(data, dict) else output.get("text"))
+            text = _text(output["traceback"], "\n") if "traceback" in output else text
+            yield from _fenced(_ESCAPES.sub("", text), "output")
 
 
 def _text(value: Json, between: str = "") -> str:
@@ -132,6 +124,5 @@ def _text(value: Json, between: str = "") -> str:
 
 def _fenced(text: str, word: str) -> Iterator[Element]:
     if text.strip():
-        longest = max(map(len, _FENCES.findall(text)), default=2)
-        fence = "`" * (longest + 1)
+        fence = "`" * (1 + max(map(len, _FENCES.findall(text)), default=2))
         yield Element(kind="code", text=f"{fence}{word}\n{text.strip(chr(10))}\n{fence}")

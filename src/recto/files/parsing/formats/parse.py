@@ -19,14 +19,7 @@ from recto.files.parsing.formats.office.spreadsheet import parse_sheets
 from recto.files.parsing.formats.pdf.pdf_document import parse_pdf
 from recto.files.parsing.formats.plain_text import clean, decode_text, element_frames, plain_frames
 from recto.files.parsing.formats.web import parse_html
-from recto.files.parsing.ports import (
-    DAMAGED,
-    ENCRYPTED,
-    DocumentEnd,
-    Frame,
-    Task,
-    UnreadableDocument,
-)
+from recto.files.parsing.ports import DAMAGED, ENCRYPTED, DocumentEnd, Frame, Task, UnreadableDocument
 
 # Atomic groups: pages of nothing but comments would take forever to match.
 _MARKUP = re.compile(
@@ -94,17 +87,15 @@ def _form_of(data: bytes, form: str) -> str:
     return form
 
 
-def _mail(data: bytes, form: str, task: Task) -> Iterator[Frame]:
-    return parse_mail(data, form, lambda attachment, ending: _frames(attachment, replace(task, format=ending)))
-
-
 # By the parser names of `FORMATS`.
 _PARSERS: Mapping[ParserName, Parser] = {
     "pdf": lambda data, _, task: parse_pdf(data, task),
     "flowing": lambda data, form, _: parse_letter(data, form),
     "sheets": lambda data, form, _: parse_sheets(data, form),
     "slides": lambda data, form, _: parse_slides(data, form),
-    "mail": _mail,
+    "mail": lambda data, form, task: parse_mail(
+        data, form, lambda attachment, ending: _frames(attachment, replace(task, format=ending))
+    ),
     "table": lambda data, form, _: plain_frames(data, form),
     "notebook": lambda data, _form, _task: element_frames(parse_notebook(decode_text(data))),
     "html": lambda data, _form, _task: parse_html(decode_text(data, find_declared_encoding(data))),

@@ -103,18 +103,13 @@ def split_text(texts: Iterable[str]) -> Iterator[Element]:
     for text in texts:
         rest, start = rest + text, 0
         while len(rest) - start > PIECE_CHARACTERS:
-            end = _end_of_piece(rest, start)
+            end = start + PIECE_CHARACTERS
+            end = rest.rfind("\n", start, end) + 1 or end
             yield Element(kind="text", text=rest[start:end])
             start = end
         rest = rest[start:]
     if rest:
         yield Element(kind="text", text=rest)
-
-
-def _end_of_piece(text: str, start: int) -> int:
-    end = start + PIECE_CHARACTERS
-    line_end = text.rfind("\n", start, end)
-    return line_end + 1 if line_end >= start else end
 
 
 def parse_table(text: str, form: str) -> Iterator[Element]:
@@ -126,7 +121,7 @@ def parse_table(text: str, form: str) -> Iterator[Element]:
         yield from split_text([text])
         return
     csv.field_size_limit(CELL_CHARACTERS)
-    yield from table_elements(_rows(lines, delimiter))
+    yield from table_elements(lines.rows(delimiter))
     yield from split_text([text[lines.row_start :]])
 
 
@@ -151,7 +146,7 @@ def _likeness(lines: list[str], delimiter: str) -> float:
 
 
 class _Lines:
-    """The lines of a text, without a copy of it. Knows the start of the current row."""
+    """The lines of a text, without a copy of it. Text from `row_start` on belongs to no complete row."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -163,16 +158,10 @@ class _Lines:
             self._place = line.end()
             yield line[0]
 
-    def row_ends(self) -> None:
-        """Record that all lines so far belong to complete rows."""
-        self.row_start = self._place
-
-
-def _rows(lines: _Lines, delimiter: str) -> Iterator[list[str]]:
-    """Yield rows up to the end, or up to the first text that is not a row."""
-    reader = csv.reader(lines, delimiter=delimiter)
-    with suppress(csv.Error):
-        for row in reader:
-            lines.row_ends()
-            if row:
-                yield row
+    def rows(self, delimiter: str) -> Iterator[list[str]]:
+        """Yield rows up to the end, or up to the first text that is not a row."""
+        with suppress(csv.Error):
+            for row in csv.reader(self, delimiter=delimiter):
+                self.row_start = self._place
+                if row:
+                    yield row

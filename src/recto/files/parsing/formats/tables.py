@@ -29,7 +29,8 @@ def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> It
     width = max(map(len, first))
     padded = [_pad(row, width) for row in first]
     yield Element(kind="table", text=table_text(padded), page=page, rows=tuple(padded))
-    for piece in _pieces(pending, width):
+    count = max(1, min(PIECE_ROWS, PIECE_CELLS // max(1, width)))
+    while piece := [_pad(tuple(row), width) for row in islice(pending, count)]:
         yield Element(kind="rows", text="\n".join(map(line_of, piece)), page=page, rows=tuple(piece))
 
 
@@ -41,18 +42,11 @@ def table_text(rows: Sequence[TableRow]) -> str:
 
 def line_of(row: TableRow) -> str:
     """Return a row as a line of Markdown."""
-    return (
-        "| "
-        + " | ".join(
-            [
-                _BREAKS.sub("<br>", cell.strip()).replace("\t", " ").replace("|", "\\|")
-                if _SPECIAL.search(cell)
-                else cell
-                for cell in row
-            ]
-        )
-        + " |"
-    )
+    cells = list(row)
+    for place, cell in enumerate(row):
+        if _SPECIAL.search(cell):
+            cells[place] = _BREAKS.sub("<br>", cell.strip()).replace("\t", " ").replace("|", "\\|")
+    return f"| {' | '.join(cells)} |"
 
 
 def trim_rows(rows: Iterable[Sequence[str]]) -> list[TableRow]:
@@ -73,12 +67,6 @@ def split_long_rows(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
             room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
             for start in range(0, max(map(len, row)), room):
                 yield [cell[start : start + room] for cell in row]
-
-
-def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[TableRow]]:
-    count = max(1, min(PIECE_ROWS, PIECE_CELLS // max(1, width)))
-    while piece := [_pad(tuple(row), width) for row in islice(rows, count)]:
-        yield piece
 
 
 def _pad(row: TableRow, width: int) -> TableRow:

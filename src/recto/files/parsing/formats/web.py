@@ -53,15 +53,10 @@ def parse_page(text: str) -> Iterator[Element]:
     # The declared encoding no longer applies.
     page = _TOKEN.sub(_Tags().rewrite, _CHARSET.sub("", text))
     markdown = extract(page.encode("utf-8", "replace"), "html", "markdown").content
-    return (
-        parse_markdown(markdown)
-        if markdown.strip()
-        else (
-            Element(kind="paragraph", text=words)
-            for line in _TAG.sub("\n", page).split("\n")
-            if (words := " ".join(unescape(line).split()))
-        )
-    )
+    if markdown.strip():
+        return parse_markdown(markdown)
+    lines = (" ".join(unescape(line).split()) for line in _TAG.sub("\n", page).split("\n"))
+    return (Element(kind="paragraph", text=line) for line in lines if line)
 
 
 class _Tags:
@@ -74,34 +69,26 @@ class _Tags:
     def rewrite(self, token: re.Match[str]) -> str:
         """Return the replacement of a tag, a comment or a form field."""
         if token["raw"]:
-            return (
-                ("<br>" + "<br>".join(token["within"].strip().splitlines()) + "<br>")
-                if token["raw"].lower() == "textarea"
-                else ""
-            )
+            lines = "<br>".join(token["within"].strip().splitlines())
+            return f"<br>{lines}<br>" if token["raw"].lower() == "textarea" else ""
         if token["field"]:
             return _field(token["field"].lower(), token["attributes"])
         if not token["name"] or (name := token["name"].lower()) in _VOID:
             return token[0]
-        return self._close_tag(name, token[0]) if token["end"] else self._open_tag(name, token[0])
-
-    def _open_tag(self, name: str, tag: str) -> str:
-        ends = _PARAGRAPH if name not in _INLINE else frozenset[str]()
-        ends |= _ENDS.get(name, frozenset())
-        closing = ""
+        tag, closing = token[0], ""
+        if token["end"]:
+            if not self._counts[name]:
+                return tag
+            while self._open[-1] != name:
+                self._close()
+            # Text after the last option must not join it.
+            return tag + "<br>" * (name == "select") if self._close() else _space(name)
+        ends = _ENDS.get(name, frozenset[str]()) | (_PARAGRAPH if name not in _INLINE else frozenset[str]())
         while self._open and self._open[-1] in ends:
             closing += self._close()
         self._open.append(name)
         self._counts[name] += 1
         return closing + (tag if len(self._open) <= DEEPEST else _space(name))
-
-    def _close_tag(self, name: str, tag: str) -> str:
-        if not self._counts[name]:
-            return tag
-        while self._open[-1] != name:
-            self._close()
-        # Text after the last option must not join it.
-        return tag + "<br>" * (name == "select") if self._close() else _space(name)
 
     def _close(self) -> str:
         """Close the innermost element. Return nothing if its start tag was removed."""

@@ -19,10 +19,8 @@ from recto.files.parsing.formats.tables import table_elements, trim_rows
 from recto.files.parsing.ports import DAMAGED, ENCRYPTED, DocumentStart, FoundElements, Frame, UnreadableDocument
 
 if TYPE_CHECKING:
-    from xberg import ConversionOptions, ExtractInput, ExtractionConfig
-    from xberg._xberg import ExtractedDocument, ExtractionResult
-if TYPE_CHECKING:
-    from xberg._xberg import DocumentNode, TextAnnotation
+    from xberg import ExtractInput, ExtractionConfig
+    from xberg._xberg import DocumentNode, ExtractedDocument, ExtractionResult, TextAnnotation
 
 # Nodes with headings, lists and links; one Markdown text; tables only.
 ExtractedAs: TypeAlias = Literal["structure", "markdown", "tables"]
@@ -86,7 +84,17 @@ def _config(form_of_result: ExtractedAs) -> ExtractionConfig:
             strip_repeating_text=False,
             include_watermarks=False,
         ),
-        html_options=_html_options(),
+        html_options=xberg.ConversionOptions(
+            extract_metadata=False,
+            compact_tables=True,
+            bullets="-",
+            max_depth=_DEEPEST,
+            # Distinguishes hard line breaks from wrapped lines.
+            newline_style=xberg.NewlineStyle.BACKSLASH,
+            inline_data_media=xberg.InlineDataMedia.ALT_TEXT_ONLY,
+            # Many pages have all their text in one form, or below the head.
+            preprocessing=xberg.PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
+        ),
         security_limits=xberg.SecurityLimits(
             max_archive_size=_LARGEST,
             max_compression_ratio=_TIGHTEST,
@@ -97,27 +105,12 @@ def _config(form_of_result: ExtractedAs) -> ExtractionConfig:
     )
 
 
-def _html_options() -> ConversionOptions:
-    import xberg
-
-    return xberg.ConversionOptions(
-        extract_metadata=False,
-        compact_tables=True,
-        bullets="-",
-        max_depth=_DEEPEST,
-        # Distinguishes hard line breaks from wrapped lines.
-        newline_style=xberg.NewlineStyle.BACKSLASH,
-        inline_data_media=xberg.InlineDataMedia.ALT_TEXT_ONLY,
-        # Many pages have all their text in one form, or below the head.
-        preprocessing=xberg.PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
-    )
-
-
 Content: TypeAlias = Mapping[str, Json]
 
 SPEAKER_NOTES = "[speaker notes] "
 _INDENT = "  "
 _DEEPEST_HEADING = 6
+_TITLE_LEVEL = 2
 # Not tabs, which separate columns.
 _SPACE = re.compile(r"[^\S\n\t]+")
 
@@ -129,10 +122,17 @@ def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> 
     doubtful = _doubtful(nodes, contents) if labels else frozenset[int]()
     for place, node in enumerate(nodes):
         if contents[place]["node_type"] == "list_item":
-            lists = [around for around in _above(node, nodes) if contents[around]["node_type"] == "list"]
-            mark = _mark(lists, contents, numbers) if not doubtful.intersection(lists[:1]) else NO_NUMBER
-            label = labels.take(str(contents[place].get("text") or "")) if labels else None
-            yield _item(node, contents[place], len(lists), label or mark)
+            words = str(contents[place].get("text") or "")
+            lists = [around for around in _parents(node, nodes) if contents[around]["node_type"] == "list"]
+            mark = NO_NUMBER
+            if lists and lists[0] not in doubtful and contents[lists[0]].get("ordered"):
+                numbers[lists[0]] = numbers.get(lists[0], 0) + 1
+                mark = f"{numbers[lists[0]]}."
+            label = labels.take(words) if labels else None
+            mark = (node.attributes or {}).get("list_marker") or label or mark
+            level = max(1, len(lists))
+            text = _SPACE.sub(" ", add_links(words, node.annotations)).strip().replace("\n", " ")
+            yield Element(kind="item", text=f"{_INDENT * (level - 1)}{mark} {text}", page=node.page, level=level)
         else:
             yield from _block(node, contents[place])
 
@@ -162,7 +162,9 @@ def _block(node: DocumentNode, content: Content) -> Iterator[Element]:
     page = node.page
     match content["node_type"]:
         case "heading" | "title":
-            yield from _heading(node, content)
+            level = min(_DEEPEST_HEADING, max(1, int(cast("int", content.get("level") or 1))))
+            if text := " ".join(add_links(str(content.get("text") or ""), node.annotations).split()):
+                yield Element(kind="heading", text=f"{'#' * level} {text}", page=page, level=level)
         case "paragraph" | "quote" | "citation":
             yield from paragraph(add_links(str(content.get("text") or ""), node.annotations), page)
         case "table":
@@ -198,34 +200,19 @@ def paragraph(text: str, page: int | None) -> Iterator[Element]:
         yield Element(kind="paragraph", text=text, page=page)
 
 
+def title(text: str) -> Iterator[Element]:
+    """Yield the title of a slide unless it is empty."""
+    if text := " ".join(text.split()):
+        yield Element(kind="heading", text=f"{'#' * _TITLE_LEVEL} {text}", level=_TITLE_LEVEL)
+
+
 def note(what: str, text: str, page: int | None) -> Iterator[Element]:
     """Yield a note unless it is empty."""
     if text := text.strip():
         yield Element(kind="note", text=what + text, page=page)
 
 
-def _heading(node: DocumentNode, content: Content) -> Iterator[Element]:
-    level = min(_DEEPEST_HEADING, max(1, int(cast("int", content.get("level") or 1))))
-    if text := " ".join(add_links(str(content.get("text") or ""), node.annotations).split()):
-        yield Element(kind="heading", text=f"{'#' * level} {text}", page=node.page, level=level)
-
-
-def _mark(lists: Sequence[int], contents: Sequence[Content], numbers: dict[int, int]) -> str:
-    """Return the mark before an item. `numbers` counts the items of each list."""
-    if not lists or not contents[lists[0]].get("ordered"):
-        return NO_NUMBER
-    numbers[lists[0]] = numbers.get(lists[0], 0) + 1
-    return f"{numbers[lists[0]]}."
-
-
-def _item(node: DocumentNode, content: Content, depth: int, mark: str) -> Element:
-    level = max(1, depth)
-    mark = (node.attributes or {}).get("list_marker") or mark
-    text = _SPACE.sub(" ", add_links(str(content.get("text") or ""), node.annotations)).strip().replace("\n", " ")
-    return Element(kind="item", text=f"{_INDENT * (level - 1)}{mark} {text}", page=node.page, level=level)
-
-
-def _above(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]:
+def _parents(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]:
     """Yield the places of the parents of a node, the closest first."""
     visited: set[int] = set()
     place = node.parent
@@ -240,10 +227,8 @@ def grid_rows(content: Content) -> list[list[str]]:
     grid = cast("Mapping[str, Json]", content.get("grid") or {})
     cells = cast("list[dict[str, Json]]", grid.get("cells") or [])
     places = [(int(cast("int", cell["row"])), int(cast("int", cell["col"])), str(cell["content"])) for cell in cells]
-    rows = [
-        [""] * (max((col for _, col, _ in places), default=-1) + 1)
-        for _ in range(max((row for row, _, _ in places), default=-1) + 1)
-    ]
+    width = max((col for _, col, _ in places), default=-1) + 1
+    rows = [[""] * width for _ in range(max((row for row, _, _ in places), default=-1) + 1)]
     for row, col, text in places:
         rows[row][col] = text
     return rows
@@ -280,7 +265,7 @@ def _links(annotations: Sequence[TextAnnotation]) -> Iterator[tuple[int, int, st
     )
     waiting: tuple[int, int, str] | None = None
     for start, end, url in links:
-        if waiting and waiting[1] == start and waiting[2] == url:
+        if waiting and waiting[1:] == (start, url):
             waiting = (waiting[0], end, url)
             continue
         if waiting:
@@ -294,7 +279,7 @@ FRAME_ELEMENTS = 100
 
 
 def unpaged_frames(elements: Iterable[Element]) -> Iterator[Frame]:
-    """The elements, some to a frame. None of them stands on a page."""
+    """Yield elements without pages, many to a frame."""
     yield DocumentStart()
     waiting: list[Element] = []
     for element in elements:

@@ -12,9 +12,13 @@ Shape: TypeAlias = Literal["plain", "date", "time", "span", "percent"] | int
 _DAY = 86_400
 # The number of February 29, 1900, which exists in Excel only.
 _NEVER_WAS = 60
-_DATES = (*range(14, 18), 22, *range(27, 32), 36, *range(50, 55), 57, 58)
-_TIMES = (18, 19, 20, 21, 45, 47, *range(32, 36), 55, 56)
-_SPAN = 46
+# The numbers of built-in formats.
+_SHAPES: dict[int, Shape] = {
+    **dict.fromkeys((9, 10), "percent"),
+    **dict.fromkeys((*range(14, 18), 22, *range(27, 32), 36, *range(50, 55), 57, 58), "date"),
+    **dict.fromkeys((18, 19, 20, 21, 45, 47, *range(32, 36), 55, 56), "time"),
+    46: "span",
+}
 # Literal text, colours and languages in a format.
 _LITERAL = re.compile(r'"[^"]*"|\\.|[_*].|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE | re.DOTALL)
 _SPANS = re.compile(r"\[[hms]+\]", re.IGNORECASE)
@@ -28,14 +32,7 @@ _LONGEST = 40
 def shape_of(number: int, code: str | None) -> Shape:
     """Return how a format shows a number; an int is a number of digits to fill with zeros."""
     if code is None:
-        shapes: dict[int, Shape] = {
-            _SPAN: "span",
-            9: "percent",
-            10: "percent",
-            **dict.fromkeys(_DATES, "date"),
-            **dict.fromkeys(_TIMES, "time"),
-        }
-        return shapes.get(number, "plain")
+        return _SHAPES.get(number, "plain")
     bare = _LITERAL.sub("", code).partition(";")[0].lower()
     if _SPANS.search(bare):
         return "span"
@@ -64,7 +61,16 @@ def format_value(value: str, shape: Shape, *, from_1904: bool) -> str:
         case "span":
             return _span(number)
         case "date" | "time":
-            return _moment(number, shape, from_1904) or value
+            seconds = round(number * _DAY)
+            if shape == "time" and 0 <= seconds < _DAY:
+                return _span(number)
+            start = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 31 if number < _NEVER_WAS else 30)
+            try:
+                moment = start + timedelta(seconds=seconds)
+            except OverflowError:
+                return value
+            text = f"{moment:%Y-%m-%d}" if seconds % _DAY == 0 else f"{moment:%Y-%m-%d %H:%M:%S}"
+            return text if seconds >= 0 else value
         case int():
             return str(int(number)).zfill(shape) if number == int(number) else _plain(number)
 
@@ -78,17 +84,3 @@ def _plain(number: Decimal) -> str:
 def _span(days: Decimal) -> str:
     seconds = round(abs(days) * _DAY)
     return f"{'-' if days < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
-def _moment(days: Decimal, shape: Shape, from_1904: bool) -> str:
-    seconds = round(days * _DAY)
-    if seconds < 0:
-        return ""
-    if shape == "time" and seconds < _DAY:
-        return _span(days)
-    start = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 31 if days < _NEVER_WAS else 30)
-    try:
-        moment = start + timedelta(seconds=seconds)
-    except OverflowError:
-        return ""
-    return f"{moment:%Y-%m-%d}" if seconds % _DAY == 0 else f"{moment:%Y-%m-%d %H:%M:%S}"

@@ -25,7 +25,13 @@ class Container:
         self._small_below = _whole(data, 56, "<I")
         self._next = self._table(self._places())
         self._next_small = self._table(self._chain(_whole(data, 60, "<I"), self._next))
-        self._entries = list(self._directory())
+        directory = b"".join(map(self._sector, self._chain(_whole(data, 48, "<I"), self._next)))
+        # Name, kind, first sector and size of each entry.
+        self._entries = list[tuple[str, int, int, int]]()
+        for at in range(0, len(directory) - _ENTRY + 1, _ENTRY):
+            entry = directory[at : at + _ENTRY]
+            name = entry[: max(0, min(64, _whole(entry, 64, "<H")) - 2)].decode("utf-16-le", "replace")
+            self._entries.append((name, entry[66], _whole(entry, 116, "<I"), _whole(entry, 120, "<I")))
         start = next((start for _, kind, start, _ in self._entries if kind == _ROOT), _FREE)
         self._small = b"".join(map(self._sector, self._chain(start, self._next)))
 
@@ -61,15 +67,6 @@ class Container:
             visited.add(start)
             yield start
             start = following[start]
-
-    def _directory(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield name, kind, first sector and size of each entry."""
-        data = b"".join(map(self._sector, self._chain(_whole(self._data, 48, "<I"), self._next)))
-        for at in range(0, len(data) - _ENTRY + 1, _ENTRY):
-            entry = data[at : at + _ENTRY]
-            length = min(64, _whole(entry, 64, "<H"))
-            name = entry[: max(0, length - 2)].decode("utf-16-le", "replace")
-            yield name, entry[66], _whole(entry, 116, "<I"), _whole(entry, 120, "<I")
 
 
 def _numbers(sectors: bytes) -> Sequence[int]:
@@ -108,7 +105,7 @@ def shown_cells(data: bytes) -> list[ShownCells]:
         elif kind == _STYLE:
             styles.append(int.from_bytes(record[2:4], "little"))
     shapes: list[Shape] = [shape_of(number, codes.get(number)) for number in styles]
-    return [_book_sheet(book, start, shapes) for start in starts]
+    return [_read_sheet(book, start, shapes) for start in starts]
 
 
 def _book_records(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
@@ -121,7 +118,7 @@ def _book_records(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
         at += _RECORD_HEAD + length
 
 
-def _book_sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> ShownCells:
+def _read_sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> ShownCells:
     rows, columns, texts = set[int](), set[int](), dict[tuple[int, int], str]()
     for kind, record in _book_records(book, start):
         for row, column, style, number in _book_cells(kind, record):
@@ -176,45 +173,38 @@ def slide_tables(data: bytes) -> Iterator[Rows]:
             yield from _tables(slide, 0)
 
 
-def _atoms(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _atoms(data: bytes, *, nested_only: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Yield kind and content of records; with `nested_only`, of those that contain other records."""
     at = 0
     while at + _ATOM_HEAD <= len(data):
-        _, kind, length = struct.unpack_from("<HHI", data, at)
-        yield kind, data[at + _ATOM_HEAD : at + _ATOM_HEAD + length]
+        version, kind, length = struct.unpack_from("<HHI", data, at)
+        if not nested_only or version & _CONTAINER == _CONTAINER:
+            yield kind, data[at + _ATOM_HEAD : at + _ATOM_HEAD + length]
         at += _ATOM_HEAD + length
 
 
 def _tables(data: bytes, depth: int) -> Iterator[Rows]:
     """Yield groups in which every shape with text has a row and a column of its own."""
-    for kind, inner in _nested(data):
+    for kind, inner in _atoms(data, nested_only=True):
         if kind == _GROUP and (rows := _rows(list(_shape_cells(inner)))):
             yield rows
         elif depth < _DEEPEST:
             yield from _tables(inner, depth + 1)
 
 
-def _nested(data: bytes) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    while at + _ATOM_HEAD <= len(data):
-        version, kind, length = struct.unpack_from("<HHI", data, at)
-        if version & _CONTAINER == _CONTAINER:
-            yield kind, data[at + _ATOM_HEAD : at + _ATOM_HEAD + length]
-        at += _ATOM_HEAD + length
-
-
 def _shape_cells(group: bytes) -> Iterator[tuple[int, int, str]]:
     """Yield top, left and text of each shape of a group."""
-    for kind, shape in _nested(group):
+    for kind, shape in _atoms(group, nested_only=True):
         place = next((one for inner, one in _atoms(shape) if inner == _PLACE), b"") if kind == _SHAPE else b""
         if len(place) == struct.calcsize("<4i"):
             left, top, _, _ = struct.unpack("<4i", place)
-            yield top, left, "\n".join(words for _, box in _nested(shape) for words in _words(box))
-
-
-def _words(box: bytes) -> Iterator[str]:
-    for kind, text in _atoms(box):
-        if kind in (_WIDE_WORDS, _NARROW_WORDS):
-            yield text.decode("utf-16-le" if kind == _WIDE_WORDS else "latin-1", "replace").replace("\r", "\n").strip()
+            texts = [
+                data.decode("utf-16-le" if kind == _WIDE_WORDS else "latin-1", "replace").replace("\r", "\n").strip()
+                for _, box in _atoms(shape, nested_only=True)
+                for kind, data in _atoms(box)
+                if kind in (_WIDE_WORDS, _NARROW_WORDS)
+            ]
+            yield top, left, "\n".join(texts)
 
 
 def _rows(cells: list[tuple[int, int, str]]) -> Rows | None:

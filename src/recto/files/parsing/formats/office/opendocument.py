@@ -15,7 +15,7 @@ from recto.conversation.document import Element
 from recto.files.parsing.formats.archive import Archive, read_xml
 from recto.files.parsing.formats.counting import Labels, format_number
 from recto.files.parsing.formats.tables import table_elements, trim_rows
-from recto.files.parsing.formats.xberg_document import SPEAKER_NOTES, link, note
+from recto.files.parsing.formats.xberg_document import SPEAKER_NOTES, link, note, title
 
 _SPACE = "{urn:oasis:names:tc:opendocument:xmlns:"
 TEXT, TABLE, OFFICE = (f"{_SPACE}{name}:1.0}}" for name in ("text", "table", "office"))
@@ -65,17 +65,15 @@ def _within(one: ElementTree.Element) -> str:
 
 def table(one: ElementTree.Element) -> Iterator[Element]:
     """Yield a table. A merged cell is in its first place."""
-    rows = (
-        [text for cell in row if cell.tag in _CELLS for text in _cell(cell)] for row in one.iter(f"{TABLE}table-row")
-    )
+    rows = list[list[str]]()
+    for row in one.iter(f"{TABLE}table-row"):
+        rows.append([])
+        for cell in [cell for cell in row if cell.tag in _CELLS]:
+            times = cell.get(f"{TABLE}number-columns-repeated", "1")
+            text = "\n".join(words(part) for part in cell.iter() if part.tag in _PARAGRAPHS)
+            count = min(_MOST_REPEATED, int(times) if times.isdecimal() else 1)
+            rows[-1] += ["" if text in _NOT_A_NUMBER else text] * count
     yield from table_elements(trim_rows(rows))
-
-
-def _cell(cell: ElementTree.Element) -> Iterator[str]:
-    times = cell.get(f"{TABLE}number-columns-repeated", "1")
-    text = "\n".join(words(one) for one in cell.iter() if one.tag in _PARAGRAPHS)
-    for _ in range(min(_MOST_REPEATED, int(times) if times.isdecimal() else 1)):
-        yield "" if text in _NOT_A_NUMBER else text
 
 
 def chart(archive: Archive, href: str) -> Iterator[Element]:
@@ -84,9 +82,9 @@ def chart(archive: Archive, href: str) -> Iterator[Element]:
     root_element = next(root.iter(f"{CHART}chart"), None) if root is not None else None
     if root_element is None:
         return
-    title = root_element.find(f"{CHART}title")
-    title_text = " ".join(" ".join(words(one) for one in title).split()) if title is not None else ""
-    yield Element(kind="paragraph", text=f"[chart: {title_text}]" if title_text else "[chart]")
+    name = root_element.find(f"{CHART}title")
+    text = " ".join(" ".join(words(one) for one in name).split()) if name is not None else ""
+    yield Element(kind="paragraph", text=f"[chart: {text}]" if text else "[chart]")
     for one in root_element.iter(f"{TABLE}table"):
         yield from table(one)
 
@@ -239,15 +237,12 @@ def _count_item(one: _List, level: int, attributes: Attributes, styles: Mapping[
         del one.counts[deeper]
     level_count = min(level, max(1, _whole(format.get("text:display-levels", ""), 1)))
     levels = range(level - level_count + 1, level + 1)
-    numbers = [_number(one.counts.get(place, 1), style.get(str(place), {})) for place in levels]
+    ways = [style.get(str(place), {}).get("style:num-format", "") for place in levels]
+    names = [_WAYS.get(way) or _WAYS_OF_EAST.get(way, "") for way in ways]
+    numbers = [format_number(one.counts.get(place, 1), name) for place, name in zip(levels, names, strict=True)]
     if not all(numbers):
         return ""
     return f"{format.get('style:num-prefix', '')}{'.'.join(numbers)}{format.get('style:num-suffix', '')}".strip()
-
-
-def _number(number: int, format: Attributes) -> str:
-    way = format.get("style:num-format", "")
-    return format_number(number, _WAYS.get(way) or _WAYS_OF_EAST.get(way, ""))
 
 
 def _styles(text: str) -> Mapping[str, Style]:
@@ -267,7 +262,6 @@ def _whole(text: str, otherwise: int) -> int:
     return int(text) if text.isdecimal() and len(text) <= _LONGEST else otherwise
 
 
-_ODS_CONTENT = "content.xml"
 _CELL = re.compile(r"<table:table-cell\b([^>]*)>(?=<text:p>(?:[^<]*%|#[^<]*|0\d+)</text:p>)")
 _VALUE = re.compile(r'\soffice:(?:value-type|value|string-value)="[^"]*"')
 _SHEET_OR_OBJECT = re.compile(
@@ -279,9 +273,11 @@ _LINK = re.compile(r'<text:a\b[^>]*\bxlink:href="([^"]*)"[^>]*>([^<]*)</text:a>'
 def prepare_ods(data: bytes) -> bytes:
     """Store percentages, errors and leading zeros as shown. Return the document unchanged if it is too large."""
     archive = Archive(data)
-    text = archive.text(_ODS_CONTENT)
-    changed = _LINK.sub(_replace_link, _CELL.sub(_as_shown, text))
-    return data if changed == text else archive.with_text(_ODS_CONTENT, changed) or data
+    text = archive.text(_CONTENT)
+    cell = '<table:table-cell office:value-type="string"{}>'
+    changed = _CELL.sub(lambda match: cell.format(_VALUE.sub("", match[1])), text)
+    changed = _LINK.sub(lambda match: escape(link(unescape(match[2]), unescape(match[1]))), changed)
+    return data if changed == text else archive.with_text(_CONTENT, changed) or data
 
 
 def sheet_charts(data: bytes) -> Callable[[str], Iterator[Element]]:
@@ -289,18 +285,10 @@ def sheet_charts(data: bytes) -> Callable[[str], Iterator[Element]]:
     archive = Archive(data)
     hrefs: defaultdict[str, list[str]] = defaultdict(list)
     name = ""
-    for match in _SHEET_OR_OBJECT.finditer(archive.text(_ODS_CONTENT)):
+    for match in _SHEET_OR_OBJECT.finditer(archive.text(_CONTENT)):
         name = unescape(match[1]) if match[1] is not None else name
         hrefs[name] += [match[2]] if match[2] else []
     return lambda name: chain.from_iterable(chart(archive, href) for href in hrefs.get(name, ()))
-
-
-def _as_shown(match: re.Match[str]) -> str:
-    return f'<table:table-cell office:value-type="string"{_VALUE.sub("", match[1])}>'
-
-
-def _replace_link(match: re.Match[str]) -> str:
-    return escape(link(unescape(match[2]), unescape(match[1])))
 
 
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
@@ -310,7 +298,6 @@ _GROUPS = (f"{_DRAW}g", f"{_DRAW}a")
 # Boxes that repeat on every slide.
 _FURNITURE = ("page-number", "date-time", "header", "footer")
 _TITLE = "title"
-_TITLE_LEVEL = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,8 +311,8 @@ class Drawing:
         """Yield the content of a page: title, shapes, comments, speaker notes."""
         shapes = list(_shapes(page))
         for shape in shapes:
-            if _role(shape) == _TITLE and (text := " ".join(_all_words(shape).split())):
-                yield Element(kind="heading", text=f"{'#' * _TITLE_LEVEL} {text}", level=_TITLE_LEVEL)
+            if _role(shape) == _TITLE:
+                yield from title(_all_words(shape))
         for shape in shapes:
             if _role(shape) not in (_TITLE, *_FURNITURE):
                 yield from self._shape(shape)
@@ -353,7 +340,7 @@ class Drawing:
 def open_drawing(data: bytes) -> Drawing | None:
     """Open the pages of a zip; return None if there are none."""
     archive = Archive(data)
-    root = read_xml(archive, "content.xml")
+    root = read_xml(archive, _CONTENT)
     return None if root is None else Drawing(archive=archive, pages=list(root.iter(f"{_DRAW}page")))
 
 

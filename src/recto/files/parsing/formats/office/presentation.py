@@ -8,8 +8,7 @@ from itertools import groupby
 from xml.etree import ElementTree
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.archive import RELATION, Archive, read_xml
-from recto.files.parsing.formats.archive import read_targets as targets_of
+from recto.files.parsing.formats.archive import RELATION, Archive, read_targets, read_xml
 from recto.files.parsing.formats.counting import NO_NUMBER, format_number
 from recto.files.parsing.formats.office.old_office import slide_tables
 from recto.files.parsing.formats.office.opendocument import open_drawing
@@ -22,11 +21,10 @@ from recto.files.parsing.formats.xberg_document import (
     extract,
     link,
     note,
+    title,
     words_of,
 )
 from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Frame, Unit, UnreadableDocument
-
-TITLE_LEVEL = 2
 
 
 def parse_slides(data: bytes, form: str) -> Iterator[Frame]:
@@ -78,7 +76,7 @@ def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
         content = content_of(node)
         if content["node_type"] == "slide":
             number += 1
-            marked += [(number, element) for element in heading(words_of(content, "title"))]
+            marked += [(number, element) for element in title(words_of(content, "title"))]
         elif content["node_type"] in ("raw_block", "footnote"):
             text = words_of(content, "content") or words_of(content)
             marked += [(number, element) for element in note(SPEAKER_NOTES, text, None)]
@@ -93,11 +91,6 @@ def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
         texts = {one.text for one in elements}
         own = [rows for rows in tables if texts.issuperset(filter(None, rows[0]))]
         yield insert_tables(elements, own, place)
-
-
-def heading(title: str) -> Iterator[Element]:
-    if title := " ".join(title.split()):
-        yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {title}", level=TITLE_LEVEL)
 
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -138,8 +131,7 @@ class Slide:
         """Yield the content of the slide, its title first."""
         shapes = [one for one in _visible_elements(self.root) if one.tag == f"{_P}sp" and _role(one) in TITLES]
         for shape in shapes:
-            if text := " ".join(_words(shape, self.targets).split()):
-                yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {text}", level=TITLE_LEVEL)
+            yield from title(_words(shape, self.targets))
         for one in _visible_elements(self.root):
             yield from self._shape(one)
         for diagram in self._parts("/diagrams/data"):
@@ -175,8 +167,9 @@ class Slide:
         elif one.tag == f"{_A}tbl":
             rows = ([_words(cell, self.targets) for cell in row.iter(f"{_A}tc")] for row in one.iter(f"{_A}tr"))
             yield from table_elements(trim_rows(rows))
-        elif one.tag == f"{_P}pic" and (words := _described(one)):
-            yield Element(kind="paragraph", text=f"{PICTURE}{words}]")
+        elif one.tag == f"{_P}pic" and (properties := one.find(f"{_P}nvPicPr/{_P}cNvPr")) is not None:
+            if words := " ".join(properties.get("descr", "").split()):
+                yield Element(kind="paragraph", text=f"{PICTURE}{words}]")
         elif one.tag == f"{_CHART}chart":
             chart = read_xml(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
             yield from _chart(chart) if chart is not None else ()
@@ -190,7 +183,7 @@ class Deck:
     slides: tuple[str, ...]
 
     def slide(self, name: str) -> Slide:
-        targets = targets_of(self.archive, name)
+        targets = read_targets(self.archive, name)
         if (root := read_xml(self.archive, name)) is not None:
             return Slide(archive=self.archive, root=root, targets=targets)
         why = TOO_LARGE if self.archive.is_too_large(name) else DAMAGED_SLIDE
@@ -203,15 +196,15 @@ def open_deck(data: bytes) -> Deck | None:
     root = read_xml(archive, _START)
     if root is None:
         return None
-    targets = targets_of(archive, _START)
+    targets = read_targets(archive, _START)
     ids = (one.get(f"{RELATION}id", "") for one in root.iter(f"{_P}sldId"))
     return Deck(archive=archive, slides=tuple(targets[key] for key in ids if key in targets))
 
 
 def _chart(root: ElementTree.Element) -> Iterator[Element]:
     """Yield the title of a chart, then a table with a column for each series."""
-    title = root.find(f"{_CHART}chart/{_CHART}title")
-    words = " ".join("".join(one.text or "" for one in title.iter(f"{_A}t")).split()) if title is not None else ""
+    name = root.find(f"{_CHART}chart/{_CHART}title")
+    words = " ".join("".join(one.text or "" for one in name.iter(f"{_A}t")).split()) if name is not None else ""
     yield Element(kind="paragraph", text=f"[chart: {words}]" if words else "[chart]")
     series = list(root.iter(f"{_CHART}ser"))
     names = ["".join(_points(one, "tx").values()) for one in series]
@@ -235,11 +228,6 @@ def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
     return points
 
 
-def _described(picture: ElementTree.Element) -> str:
-    properties = picture.find(f"{_P}nvPicPr/{_P}cNvPr")
-    return "" if properties is None else " ".join(properties.get("descr", "").split())
-
-
 def _visible_elements(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
     """Yield all elements of a part, without fallbacks for old programs."""
     waiting = [root]
@@ -259,24 +247,24 @@ def _role(shape: ElementTree.Element) -> str:
 def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Iterator[Element]:
     counts: dict[int, int] = {}
     for one in shape.iter(f"{_A}p"):
-        properties = one.find(f"{_A}pPr")
-        level = _level(properties)
+        if (properties := one.find(f"{_A}pPr")) is None:
+            properties = ElementTree.Element(f"{_A}pPr")
+        level = int(lvl) if (lvl := properties.get("lvl", "")) in _LEVELS else 0
         if not (text := _line(one, targets).strip()):
             continue
         counts = {place: count for place, count in counts.items() if place <= level}
-        numbering = properties.find(f"{_A}buAutoNum") if properties is not None else None
+        numbering = properties.find(f"{_A}buAutoNum")
         if numbering is not None:
-            start = numbering.get("startAt", "")
-            counts[level] = (
-                counts.get(level, (int(start) if start.isdecimal() and len(start) <= len(_LEVELS) else 1) - 1) + 1
-            )
-            yield Element(
-                kind="item", text=f"{_INDENT * level}{_list_mark(numbering, counts[level])} {text}", level=level + 1
-            )
-            continue
-        counts.pop(level, None)
-        if level or _is_listed(properties):
-            yield Element(kind="item", text=f"{_INDENT * level}- {text}", level=level + 1)
+            first = numbering.get("startAt", "")
+            start = int(first) if first.isdecimal() and len(first) <= len(_LEVELS) else 1
+            counts[level] = counts.get(level, start - 1) + 1
+            mark = _list_mark(numbering, counts[level])
+        else:
+            counts.pop(level, None)
+            has_mark = any(properties.find(f"{_A}{tag}") is not None for tag in ("buChar", "buBlip"))
+            mark = "-" if level or has_mark else ""
+        if mark:
+            yield Element(kind="item", text=f"{_INDENT * level}{mark} {text}", level=level + 1)
         else:
             yield Element(kind="paragraph", text=text)
 
@@ -291,16 +279,6 @@ def _list_mark(numbering: ElementTree.Element, number: int) -> str:
     if kind.endswith("ParenBoth"):
         return f"({words})"
     return words + (")" if kind.endswith("ParenR") else "" if kind.endswith("Plain") else ".")
-
-
-def _level(properties: ElementTree.Element | None) -> int:
-    level = properties.get("lvl", "") if properties is not None else ""
-    return int(level) if level in _LEVELS else 0
-
-
-def _is_listed(properties: ElementTree.Element | None) -> bool:
-    marks = (f"{_A}buChar", f"{_A}buBlip")
-    return properties is not None and any(properties.find(mark) is not None for mark in marks)
 
 
 def _words(box: ElementTree.Element, targets: Mapping[str, str]) -> str:

@@ -10,7 +10,6 @@ from functools import lru_cache
 from html import unescape
 from itertools import chain, pairwise
 from typing import TypeAlias
-from xml.etree import ElementTree
 
 from recto.conversation.document import Element
 from recto.files.parsing.formats.archive import RELATION, Archive, read_member, read_targets, read_xml
@@ -38,7 +37,7 @@ def parse_sheets(data: bytes, form: str) -> Iterator[Frame]:
     """Yield the sheets in order. Raise UnreadableDocument."""
     book = open_workbook(data) if form == "xlsx" else None
     if book is not None and book.sheets:
-        parsed_sheets = [(sheet.name, sheet.is_hidden, _of_workbook(book, sheet)) for sheet in book.sheets]
+        parsed_sheets = [(sheet.name, sheet.is_hidden, book.elements(sheet)) for sheet in book.sheets]
     else:
         parsed_sheets = list(_of_tables(data, form))
     yield DocumentStart(unit="sheet", page_count=len(parsed_sheets))
@@ -47,16 +46,6 @@ def parse_sheets(data: bytes, form: str) -> Iterator[Frame]:
         for element in chain((Element(kind="page", text=mark),), elements):
             yield FoundElements(elements=(replace(element, page=number),), pages=number - 1)
         yield FoundElements(pages=number)
-
-
-def _of_workbook(book: Workbook, sheet: Sheet) -> Iterator[Element]:
-    lines = book.lines(sheet)
-    if lines is None:
-        yield Element(kind="note", text=NOT_READ)
-        return
-    yield from sheet_elements(list(lines))
-    for place, words in book.comments(sheet):
-        yield from note(f"[comment on {place}] ", words, None)
 
 
 def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Element]]]:
@@ -68,14 +57,9 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
     for table in result.tables:
         # xberg and `shown_cells` count sheets of charts differently; then no text is replaced.
         shown_texts = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
-        tables[table.page_number].append(
-            trim_rows(
-                [
-                    [shown_texts.get((number, column), cell) for column, cell in enumerate(row)]
-                    for number, row in enumerate(table.cells)
-                ]
-            )
-        )
+        rows = enumerate(table.cells)
+        texts = ([shown_texts.get((at, column), cell) for column, cell in enumerate(row)] for at, row in rows)
+        tables[table.page_number].append(trim_rows(texts))
     is_hidden = HIDDEN[form](data)
     charts = sheet_charts(data) if form == "ods" else None
     for number in sorted({*names, *tables}):
@@ -106,6 +90,7 @@ def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
         if end is not None:
             yield Element(kind="note", text=f"[{run[0] - end - 1:,} empty rows left out]")
         end = run[-1]
+        # One at a time: the rows of a sparse sheet would fill the memory.
         yield from table_elements(_row(by_number.get(number, []), places) for number in range(run[0], end + 1))
 
 
@@ -199,14 +184,18 @@ class Workbook:
     shapes: Sequence[Shape]
     from_1904: bool
 
-    def lines(self, sheet: Sheet) -> Iterator[SheetLine] | None:
-        """Return the rows of a sheet that are not empty; None if it cannot be read."""
+    def elements(self, sheet: Sheet) -> Iterator[Element]:
+        """Yield the cells and the comments of a sheet."""
         text = self.archive.text(sheet.part)
-        return self._lines(text, self._links(sheet, text)) if text else None
-
-    def comments(self, sheet: Sheet) -> Iterator[tuple[str, str]]:
-        """Yield cell and text of each comment."""
-        names_of_parts = read_targets(self.archive, sheet.part).values()
+        if not text:
+            yield Element(kind="note", text=NOT_READ)
+            return
+        targets = read_targets(self.archive, sheet.part)
+        tags = re.findall(rf"<{_X}hyperlink\b[^>]*>", text) if "hyperlink" in text else []
+        attributes = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
+        links = {one.get("ref", "").partition(":")[0]: targets.get(one.get("r:id", ""), "") for one in attributes}
+        yield from sheet_elements(list(self._lines(text, links)))
+        names_of_parts = targets.values()
         # The old comment of a thread only says that there is one.
         names = [name for name in names_of_parts if "threadedComment" in name] or [
             name for name in names_of_parts if "comments" in name
@@ -215,15 +204,7 @@ class Workbook:
             for one in root.iter():
                 words = next((child for child in one if child.tag.endswith("}text")), None)
                 if words is not None and (place := one.get("ref")):
-                    yield place, "".join(words.itertext())
-
-    def _links(self, sheet: Sheet, text: str) -> Mapping[str, str]:
-        if "<hyperlink" not in text and ":hyperlink" not in text:
-            return {}
-        leads = read_targets(self.archive, sheet.part)
-        tags = re.findall(rf"<{_X}hyperlink\b[^>]*>", text)
-        attributes = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
-        return {one.get("ref", "").partition(":")[0]: leads.get(one.get("r:id", ""), "") for one in attributes}
+                    yield from note(f"[comment on {place}] ", "".join(words.itertext()), None)
 
     def _lines(self, text: str, links: Mapping[str, str]) -> Iterator[SheetLine]:
         row, column, cells = 0, 0, Cells()
@@ -290,22 +271,19 @@ def open_workbook(data: bytes) -> Workbook | None:
     if (shared and not texts) or any(archive.is_too_large(sheet.part) for sheet in sheets):
         return None
     settings = root.find(f"{_S}workbookPr")
+    shapes: list[Shape] = []
+    styles = read_xml(archive, next((name for name in leads.values() if name.endswith("styles.xml")), ""))
+    if styles is not None:
+        codes = {one.get("numFmtId", ""): one.get("formatCode", "") for one in styles.iter(f"{_S}numFmt")}
+        numbers = [one.get("numFmtId", "0") for one in next(styles.iterfind(f"{_S}cellXfs"), ())]
+        shapes = [shape_of(_number(number, 0), codes.get(number)) for number in numbers]
     return Workbook(
         archive=archive,
         sheets=sheets,
         strings=[_words(match[1] or "") for match in _STRING.finditer(texts)],
-        shapes=_shapes(read_xml(archive, next((name for name in leads.values() if name.endswith("styles.xml")), ""))),
+        shapes=shapes,
         from_1904=settings is not None and settings.get("date1904", "0") in ("1", "true"),
     )
-
-
-def _shapes(root: ElementTree.Element | None) -> list[Shape]:
-    if root is None:
-        return []
-    codes = {one.get("numFmtId", ""): one.get("formatCode", "") for one in root.iter(f"{_S}numFmt")}
-    styles = root.find(f"{_S}cellXfs")
-    format_ids = [one.get("numFmtId", "0") for one in styles] if styles is not None else []
-    return [shape_of(_number(number, 0), codes.get(number)) for number in format_ids]
 
 
 def _words(inner: str) -> str:

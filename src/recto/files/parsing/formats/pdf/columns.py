@@ -49,8 +49,8 @@ def find_tables(lines: Sequence[PageLine]) -> Iterator[Rows]:
     """Yield the tables of a page in order."""
     for run in _runs(lines):
         if columns := _columns(run):
-            rows = [_row(line, columns) for line in run]
-            if not any(row is None for row in rows) and _is_table(rows := [row for row in rows if row]):
+            rows = [row for line in run if (row := _row(line, columns))]
+            if len(rows) == len(run) and _is_table(rows):
                 yield tuple(rows)
 
 
@@ -59,16 +59,15 @@ def _runs(lines: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
     run: list[PageLine] = []
     for line in lines:
         singles = next((count for count, one in enumerate(reversed(run)) if len(one.pieces) > 1), 0)
-        if run and (not _follows(run[-1], line) or (len(line.pieces) == 1 and singles == MOST_SINGLE)):
-            yield from _trim_run(run)
-            run = []
+        if run:
+            most = MOST_APART * max(run[-1].height, line.height)
+            is_close = 0 < run[-1].bottom - line.bottom <= most
+            if not is_close or (len(line.pieces) == 1 and singles == MOST_SINGLE):
+                yield from _trim_run(run)
+                run = []
         if run or len(line.pieces) > 1:
             run.append(line)
     yield from _trim_run(run)
-
-
-def _follows(line: PageLine, after: PageLine) -> bool:
-    return 0 < line.bottom - after.bottom <= MOST_APART * max(line.height, after.height)
 
 
 def _trim_run(run: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
@@ -106,12 +105,10 @@ def _row(line: PageLine, columns: Sequence[tuple[float, float]]) -> tuple[str, .
 def _is_table(rows: Sequence[tuple[str, ...]]) -> bool:
     """Return True for cells of a table; False for columns of prose, lists with their marks, and signs."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
-    short = sum(
-        sum(max(len(cell.split()), sum(not one.isascii() for one in cell) / CHARACTERS_A_WORD) for cell in column)
-        / len(column)
-        <= SHORT_CELL
-        for column in columns
-    )
+    short = 0
+    for column in columns:
+        words = (max(len(cell.split()), sum(not one.isascii() for one in cell) / CHARACTERS_A_WORD) for cell in column)
+        short += sum(words) / len(column) <= SHORT_CELL
     is_list = len(columns) == FEWEST_COLUMNS and all(map(_MARK.fullmatch, columns[0]))
     has_letters = any(_letters(cell) for row in rows for cell in row)
     return 2 * short >= len(columns) and has_letters and not is_list
@@ -124,8 +121,12 @@ def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int
         letters = [_letters(one.text) for one in result]
         letters_of_table = _letters("".join(cell for row in rows for cell in row))
         ends = [0, *accumulate(map(len, letters))]
+        places = {end: place for place, end in enumerate(ends)}
         table = list(table_elements(rows, page))
-        for start, end in _spans(ends, len(letters_of_table)):
+        # Ranges of elements with as many letters as the table.
+        for start, (begin, after) in enumerate(pairwise(ends)):
+            if begin == after or (end := places.get(begin + len(letters_of_table))) is None:
+                continue
             is_words = all(one.kind in ("paragraph", "heading", "item", "text") for one in result[start:end])
             if is_words and Counter("".join(letters[start:end])) == Counter(letters_of_table):
                 result[start:end] = table
@@ -134,14 +135,6 @@ def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int
             words = " ".join(cell for row in rows for cell in row if cell)
             result = [new for one in result for new in _cut(one, words, table)]
     return result
-
-
-def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of elements with this number of letters."""
-    places = {end: place for place, end in enumerate(ends)}
-    for start, (end, after) in enumerate(pairwise(ends)):
-        if end != after and end + length in places:
-            yield start, places[end + length]
 
 
 def _cut(element: Element, words: str, table: Sequence[Element]) -> Iterator[Element]:
@@ -155,9 +148,8 @@ def _cut(element: Element, words: str, table: Sequence[Element]) -> Iterator[Ele
     # Punctuation before its first and after its last letter belongs to it.
     own = [place for place, one in enumerate(words) if one.isalnum()]
     before = element.text[: places[at]].rstrip().removesuffix(words[: own[0]].rstrip()).rstrip()
-    after = (
-        element.text[places[at + len(letters) - 1] + 1 :].lstrip().removeprefix(words[own[-1] + 1 :].lstrip()).lstrip()
-    )
+    rest = element.text[places[at + len(letters) - 1] + 1 :]
+    after = rest.lstrip().removeprefix(words[own[-1] + 1 :].lstrip()).lstrip()
     yield from [replace(element, text=before)] if before else []
     yield from table
     yield from [replace(element, text=after)] if after else []

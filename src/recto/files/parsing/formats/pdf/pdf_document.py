@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate, chain, groupby, repeat
@@ -76,10 +77,13 @@ def _pages(pdf: Pdf, task: Task) -> Iterator[FoundElements]:
             damaged_count = 0 if sight else damaged_count + 1
             if sight:
                 yield from _page(pdf, place, complete_page(structured[place], sight, place + 1), sight, scanner)
-            else:
-                yield FoundElements(
-                    elements=tuple(_damaged_page(place + 1, pdf.page_count, damaged_count)), pages=place + 1
-                )
+                continue
+            page, count = place + 1, pdf.page_count
+            elements = [_mark(page), _paragraph(f"[page {page} is damaged and cannot be read]", page)]
+            if damaged_count == LOST_IN_A_ROW and page < count:
+                text = f"[the pages after it, up to {count}, were not tried any more]"
+                elements.append(Element(kind="note", text=text, page=page))
+            yield FoundElements(elements=tuple(elements), pages=page)
             if damaged_count == LOST_IN_A_ROW:
                 return
 
@@ -88,12 +92,12 @@ def _note(text: str, pages: int) -> FoundElements:
     return FoundElements(elements=(Element(kind="note", text=text),), pages=pages)
 
 
-def _damaged_page(page: int, count: int, damaged_count: int) -> Iterator[Element]:
-    """Yield a note instead of a damaged page; after too many of them the document ends."""
-    yield Element(kind="page", text=f"[page {page}]", page=page)
-    yield Element(kind="paragraph", text=f"[page {page} is damaged and cannot be read]", page=page)
-    if damaged_count == LOST_IN_A_ROW and page < count:
-        yield Element(kind="note", text=f"[the pages after it, up to {count}, were not tried any more]", page=page)
+def _mark(page: int) -> Element:
+    return Element(kind="page", text=f"[page {page}]", page=page)
+
+
+def _paragraph(text: str, page: int | None) -> Element:
+    return Element(kind="paragraph", text=text, page=page)
 
 
 class Scanner:
@@ -113,33 +117,24 @@ class Scanner:
     def elements(self, pdf: Pdf, place: int, text: str) -> Iterator[Element]:
         """Yield the OCR text of a scan, or a note."""
         page, has = place + 1, "little text" if text else "no text"
-        if self.reader is None:
-            yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan]", page=page)
-            return
-        if self._pages_left <= 0 or self._seconds_left <= 0:
+        if self.reader is None or self._pages_left <= 0 or self._seconds_left <= 0:
             most = self._task.limits.ocr_pages
-            reason = f"only {most} scans of a document are read" if self._pages_left <= 0 else "time is up"
-            yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan, and {reason}]", page=page)
+            reason = f", and only {most} scans of a document are read" if self._pages_left <= 0 else ", and time is up"
+            yield _paragraph(f"[page {page} has {has}: it is a scan{reason if self.reader else ''}]", page)
             return
         start = time.monotonic()
         ocr_text = self.reader.read(pdf.picture(place), self._seconds_left)
         self._pages_left -= 1
         self._seconds_left -= time.monotonic() - start
-        yield from _read(ocr_text, text, page)
-
-
-def _read(ocr_text: str | None, text: str, page: int) -> Iterator[Element]:
-    """Yield the OCR text that is not part of the page's own text."""
-    known_text = "".join(text.split())
-    blocks = [one.strip() for one in (ocr_text or "").split("\n\n") if "".join(one.split()) not in known_text]
-    if not blocks:
-        more = "more text" if known_text else "text"
-        yield Element(
-            kind="paragraph", text=f"[page {page} has no {more} that OCR could read: it is a scan]", page=page
-        )
-        return
-    yield Element(kind="note", text=BY_OCR, page=page)
-    yield from (Element(kind="paragraph", text=block, page=page) for block in blocks)
+        # Leave out text that the page itself contains.
+        page_text = "".join(text.split())
+        blocks = [one.strip() for one in (ocr_text or "").split("\n\n") if "".join(one.split()) not in page_text]
+        if blocks:
+            yield Element(kind="note", text=BY_OCR, page=page)
+            yield from (_paragraph(block, page) for block in blocks)
+        else:
+            more = "more text" if page_text else "text"
+            yield _paragraph(f"[page {page} has no {more} that OCR could read: it is a scan]", page)
 
 
 def _scan_note(scans: int, looked_at: int, count: int, task: Task) -> str:
@@ -174,43 +169,31 @@ class Structure:
         self.is_slow = self.is_slow or self._of_a_page * len(pages) > self._seconds_left
         if self.is_slow:
             return defaultdict(list)
-        start = time.monotonic()
-        elements = _structured(pdf, pages)
+        start, elements = time.monotonic(), defaultdict[int, list[Element]](list)
+        rules = cache(pdf.rules)
+        with suppress(UnreadableDocument):
+            document = extract(pdf.part(pages), "pdf").document
+            for element in elements_of(document.nodes) if document else ():
+                if element.page is not None and element.page <= len(pages):
+                    place = pages[element.page - 1]
+                    elements[place] += _unwrap_sparse_table(replace(element, page=place + 1), rules)
         seconds = time.monotonic() - start
         self._seconds_left -= seconds
         self._of_a_page = seconds / len(pages)
         return elements
 
 
-def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
-    """Return the elements of each page; none if xberg fails."""
-    elements_by_page: defaultdict[int, list[Element]] = defaultdict(list)
-    rules = cache(pdf.rules)
-    try:
-        document = extract(pdf.part(pages), "pdf").document
-    except UnreadableDocument:
-        return elements_by_page
-    for element in elements_of(document.nodes) if document else ():
-        if element.page is not None and element.page <= len(pages):
-            place = pages[element.page - 1]
-            elements_by_page[place] += _unwrap_sparse_table(replace(element, page=place + 1), rules)
-    return elements_by_page
-
-
 def _unwrap_sparse_table(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
     """Yield the rows of a sparse table without lines as paragraphs: it is text in columns."""
-    cells = [cell for row in element.rows for cell in row]
-    is_sparse = element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells)
-    if not is_sparse or _is_ruled(element, rules((element.page or 1) - 1)):
-        yield element
-        return
-    lines = (" ".join(filter(None, row)) for row in element.rows)
-    yield from (Element(kind="paragraph", text=line, page=element.page) for line in lines if line)
-
-
-def _is_ruled(table: Element, rules: Rules) -> bool:
-    """Return True if lines separate all columns or all rows; the outer frame may be open."""
-    return rules.upright >= max(2, len(table.rows[0]) - 1) or rules.across >= max(2, len(table.rows) - 1)
+    rows, cells = element.rows, [cell for row in element.rows for cell in row]
+    if element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells):
+        drawn = rules((element.page or 1) - 1)
+        # Lines separate all columns or all rows of a table; its outer frame may be open.
+        if drawn.upright < max(2, len(rows[0]) - 1) and drawn.across < max(2, len(rows) - 1):
+            lines = (" ".join(filter(None, row)) for row in rows)
+            yield from (_paragraph(line, element.page) for line in lines if line)
+            return
+    yield element
 
 
 def _page(
@@ -222,13 +205,16 @@ def _page(
     if is_scan and not scanner.is_announced and scanner.reader:
         scanner.is_announced = True
         yield FoundElements(pages=place, scans=True)
+    # The links that the text does not contain.
+    new = {one.url: one.label for one in reversed(sight.links) if one.url not in text}
+    links = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
     yield FoundElements(
         elements=(
-            Element(kind="page", text=f"[page {page}]", page=page),
+            _mark(page),
             *elements,
             *(scanner.elements(pdf, place, text) if is_scan else ()),
-            *[Element(kind="paragraph", text=remark, page=page) for remark in sight.remarks],
-            *_links(sight, text, page),
+            *[_paragraph(remark, page) for remark in sight.remarks],
+            *([_paragraph(f"Links: {links}", page)] if links else []),
         ),
         pages=page,
     )
@@ -240,30 +226,18 @@ def complete_page(structured: Sequence[Element], sight: PageSight, page: int) ->
     If pdfium sees far more, or xberg has split words, return the plain text of pdfium.
     """
     letter_count, text = sum(count_letters(one.text) for one in structured), sight.text
-    if count_letters(text) > MISSED_RATIO * letter_count + MISSED_CHARACTERS or _is_read_across(structured, text):
-        bare = [Element(kind="paragraph", text=text.strip(), page=page)]
-        return insert_tables(bare, sight.tables, page)
-    return add_missed_lines(order_lines(insert_tables(structured, sight.tables, page), text), text, page)
-
-
-def _is_read_across(structured: Sequence[Element], text: str) -> bool:
-    """Return True if vertical text was read across, a character from each line."""
     cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
+    # Vertical text read across has words of a character from each line.
     length = _word_length(" ".join(cells))
-    return 0 < length <= SHORT_WORD and _word_length(text) >= LONGER_WORDS * length
+    is_read_across = 0 < length <= SHORT_WORD and _word_length(text) >= LONGER_WORDS * length
+    if is_read_across or count_letters(text) > MISSED_RATIO * letter_count + MISSED_CHARACTERS:
+        return insert_tables([_paragraph(text.strip(), page)], sight.tables, page)
+    return add_missed_lines(order_lines(insert_tables(structured, sight.tables, page), text), text, page)
 
 
 def _word_length(text: str) -> float:
     words = text.split()
     return sum(map(len, words)) / max(1, len(words))
-
-
-def _links(sight: PageSight, text: str, page: int) -> Iterator[Element]:
-    """Yield the links that the text does not contain, at the end of the page."""
-    new = {one.url: one.label for one in reversed(sight.links) if one.url not in text}
-    if new:
-        links = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
-        yield Element(kind="paragraph", text=f"Links: {links}", page=page)
 
 
 # A line with more of its text in other places was only read in another order.
@@ -283,10 +257,10 @@ def add_missed_lines(elements: Sequence[Element], text: str, page: int) -> list[
     missed: defaultdict[int, list[str]] = defaultdict(list)
     for after, line in _missed(bare, text):
         missed[after].append(line)
-    result = [Element(kind="paragraph", text="\n".join(missed[0]), page=page)] if 0 in missed else []
+    result = [_paragraph("\n".join(missed[0]), page)] if 0 in missed else []
     for place, element in enumerate(elements, 1):
         lines = missed.get(place)
-        result += [element, Element(kind="paragraph", text="\n".join(lines), page=page)] if lines else [element]
+        result += [element, _paragraph("\n".join(lines), page)] if lines else [element]
     return result
 
 
@@ -303,13 +277,10 @@ def _missed(bare: Sequence[str], text: str) -> Iterator[tuple[int, str]]:
         letters = bare_letters(line)
         if (at := whole.find(letters)) >= 0:
             after = min(len(bare), bisect_right(ends, at) + 1) if letters else after
-        elif not _is_scattered(line, whole):
+            continue
+        pieces = [piece for word in line.split() for piece in _PIECE.findall(bare_letters(word))]
+        if sum(len(one) for one in pieces if one in whole) < FOUND_SHARE * sum(map(len, pieces)):
             yield after, line.strip()
-
-
-def _is_scattered(line: str, whole: str) -> bool:
-    pieces = [piece for word in line.split() for piece in _PIECE.findall(bare_letters(word))]
-    return sum(len(one) for one in pieces if one in whole) >= FOUND_SHARE * sum(map(len, pieces))
 
 
 PROGRAM = "tesseract"
@@ -370,9 +341,9 @@ def order_lines(elements: Sequence[Element], text: str) -> list[Element]:
     lines = [line.strip() for line in text.splitlines()]
     letters = [bare_letters(line) for line in lines]
     ends = {end: place for place, end in enumerate([0, *accumulate(map(len, letters))])}
-    flags = (not one.rows and _RIGHT.search(one.text) for one in elements)
-    both = zip(elements, flags, strict=True)
-    return [_reorder(one, lines, letters, ends) if is_turned else one for one, is_turned in both]
+    return [
+        _reorder(one, lines, letters, ends) if not one.rows and _RIGHT.search(one.text) else one for one in elements
+    ]
 
 
 def _reorder(element: Element, lines: Sequence[str], letters: Sequence[str], ends: dict[int, int]) -> Element:
@@ -392,10 +363,9 @@ def _reading_order(line: str) -> str:
     runs = [(key, list(run)) for key, run in groupby(line.split(" "), key=lambda word: _RIGHT.search(word) is None)]
     if 2 * sum(is_left for is_left, _ in runs) > len(runs):
         return line
-    return " ".join(word for is_left, run in runs for word in (_ordered_run(run) if is_left else run))
-
-
-def _ordered_run(words: list[str]) -> Iterator[str]:
-    names = [word for word in words if _LATIN.search(word)]
-    is_name = len(names) > 1 or any(len(_LATIN.findall(word)) > _UNIT for word in names)
-    yield from reversed(words) if is_name else words
+    words = list[str]()
+    for is_left, run in runs:
+        names = [word for word in run if is_left and _LATIN.search(word)]
+        is_name = len(names) > 1 or any(len(_LATIN.findall(word)) > _UNIT for word in names)
+        words += reversed(run) if is_name else run
+    return " ".join(words)

@@ -49,11 +49,7 @@ class _TextPage(Protocol):
     raw: object
 
     def get_text_bounded(
-        self,
-        left: float | None = None,
-        bottom: float | None = None,
-        right: float | None = None,
-        top: float | None = None,
+        self, left: float | None = ..., bottom: float | None = ..., right: float | None = ..., top: float | None = ...
     ) -> str: ...
     def get_text_range(self) -> str: ...
     def count_chars(self) -> int: ...
@@ -285,7 +281,12 @@ class Pdf:
             return next(iter(pictures), None) is not None
         try:
             whole = page.get_bbox()
-            covered = sum(_area(_on_page(one), whole) for one in islice(pictures, _MOST_PICTURES))
+            covered = 0.0
+            for picture in islice(pictures, _MOST_PICTURES):
+                corners, container = picture.get_bounds(), picture.container
+                while container:
+                    corners, container = container.get_matrix().on_rect(*corners), container.container
+                covered += _area(corners, whole)
         except self._library.PdfiumError:
             # A picture without a place covers no text.
             return False
@@ -311,16 +312,13 @@ class Pdf:
             if not self._raw.FPDFLink_Enumerate(page.raw, byref(place), byref(link)):
                 return
             action = self._raw.FPDFLink_GetAction(link)
-            url = self._url(action) if action else ""
+            buffer = create_string_buffer(_URL_BYTES)
+            length = self._raw.FPDFAction_GetURIPath(self._document.raw, action, buffer, _URL_BYTES) if action else 0
+            url = buffer.value.decode("utf-8", "replace") if 0 < length <= _URL_BYTES else ""
             box = cast("_Box", self._raw.FS_RECTF())
             if url and self._raw.FPDFLink_GetAnnotRect(link, byref(cast("c_int", box))):
                 label = words.get_text_bounded(box.left, min(box.bottom, box.top), box.right, max(box.bottom, box.top))
                 yield PageLink(label=" ".join(label.split()), url=url)
-
-    def _url(self, action: object) -> str:
-        buffer = create_string_buffer(_URL_BYTES)
-        length = self._raw.FPDFAction_GetURIPath(self._document.raw, action, buffer, _URL_BYTES)
-        return buffer.value.decode("utf-8", "replace") if 0 < length <= _URL_BYTES else ""
 
 
 @contextmanager
@@ -342,14 +340,6 @@ def open_pdf(data: bytes) -> Generator[Pdf]:
 def count_letters(text: str) -> int:
     """Count letters and digits."""
     return sum(map(str.isalnum, text))
-
-
-def _on_page(picture: _Object) -> _Corners:
-    """Return the place of an object on its page, which depends on its containers."""
-    corners, container = picture.get_bounds(), picture.container
-    while container:
-        corners, container = container.get_matrix().on_rect(*corners), container.container
-    return corners
 
 
 def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[PageLine]:
@@ -422,23 +412,17 @@ def _annotation(page: object, place: int, raw: _Raw) -> Iterator[Annotation]:
             return
         has_words = kind in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP)
         is_drawn = has_words and bool(raw.FPDFAnnot_HasKey(annotation, b"AP"))
-        of_kind = _of_field if kind == raw.FPDF_ANNOT_WIDGET else _of_comment
-        yield Annotation(is_drawn=is_drawn, remark=of_kind(annotation, is_drawn, raw))
+        if kind == raw.FPDF_ANNOT_WIDGET:
+            # The value of a field that is not drawn, or of a checked box: its mark is not text.
+            value = _string(annotation, b"AS", raw) or ("" if is_drawn else _string(annotation, b"V", raw))
+            words = ": ".join(filter(None, (_string(annotation, b"T", raw), value)))
+            remark = f"[form field] {words}" if value not in ("", _NOT_TICKED) else ""
+        else:
+            words = "" if is_drawn else _string(annotation, b"Contents", raw)
+            remark = words and f"[comment] {words}"
+        yield Annotation(is_drawn=is_drawn, remark=remark)
     finally:
         raw.FPDFPage_CloseAnnot(annotation)
-
-
-def _of_field(field: object, is_drawn: bool, raw: _Raw) -> str:
-    """Return the value of a form field that is not drawn, and of every checked box: its mark is not text."""
-    value = _string(field, b"AS", raw) or ("" if is_drawn else _string(field, b"V", raw))
-    if value in ("", _NOT_TICKED):
-        return ""
-    return f"[form field] {': '.join(filter(None, (_string(field, b'T', raw), value)))}"
-
-
-def _of_comment(comment: object, is_drawn: bool, raw: _Raw) -> str:
-    words = "" if is_drawn else _string(comment, b"Contents", raw)
-    return words and f"[comment] {words}"
 
 
 def _string(annotation: object, key: bytes, raw: _Raw) -> str:
