@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown
-from recto.tools.documents.read_documents import read_documents, read_thread
+from recto.tools.documents.read_files import read_documents, read_thread
 from recto.tools.function import make_tool
 from recto.tools.ports import Progress
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
@@ -85,7 +85,7 @@ def test_D4_urls_or_ids_narrow_the_files_of_the_current_turn_and_no_others():
     assert read(files, second.url.replace("&", "&amp;")) == both
     assert read(files, "n-1", "n-1") == both
     assert read(files, "o-0") == block("o-0.txt", "o-0")
-    assert files.opened.count("n-0") == 0
+    assert files.opened_ids.count("n-0") == 0
 
 
 def test_D4_a_url_that_is_unknown_has_a_block_that_says_so():
@@ -132,23 +132,23 @@ def test_F3_neither_a_text_nor_a_name_can_end_its_block_or_forge_a_reminder():
 
 
 def test_D5_of_too_much_the_longest_are_cut_first_and_say_so():
-    said = read(at_hand(a="x" * 9_000, b="y" * 9_500, c="z" * 500), characters=5_000)
-    assert len(said) <= 5_000
-    first, second, third = said.split("\n******\n")
-    shown = first.count("x", len("File: a.txt\n<Content>\n"))
+    text = read(at_hand(a="x" * 9_000, b="y" * 9_500, c="z" * 500), characters=5_000)
+    assert len(text) <= 5_000
+    first, second, third = text.split("\n******\n")
+    length = first.count("x", len("File: a.txt\n<Content>\n"))
     mark = "[cut: {} of {} characters; read_files has the rest]"
-    assert first == block("a.txt", "x" * shown + "\n" + mark.format(shown, 9_000))
-    assert second == block("b.txt", "y" * shown + "\n" + mark.format(shown, 9_500))
+    assert first == block("a.txt", "x" * length + "\n" + mark.format(length, 9_000))
+    assert second == block("b.txt", "y" * length + "\n" + mark.format(length, 9_500))
     assert third == block("c.txt", "z" * 500)
-    assert shown > 1_900
+    assert length > 1_900
 
 
 def test_D5_the_end_of_a_document_that_cannot_be_shown_is_not_waited_for():
     growing = in_pages(*["x" * 900] * 50)
-    said = read(at_hand(a=growing), characters=5_000)
-    assert " of 5506+ characters; " in said
+    text = read(at_hand(a=growing), characters=5_000)
+    assert " of 5506+ characters; " in text
     assert not growing.extent.is_whole
-    growing.read = len(growing.given)
+    growing.read = len(growing.all_elements)
     assert f" of {growing.extent.characters} characters; " in read(at_hand(a=growing), characters=5_000)
 
 
@@ -166,13 +166,13 @@ def test_D5_what_can_never_fit_says_what_to_do():
     characters=st.integers(1_000, 6_000),
 )
 def test_D5_the_answer_is_never_longer_than_it_may_be_and_has_a_block_for_each(texts: list[str], characters: int):
-    said = read(at_hand(**{f"f{number}": text for number, text in enumerate(texts)}), characters=characters)
-    assert len(said) <= characters
-    assert said.count("File: f") == len(texts)
+    content_text = read(at_hand(**{f"f{number}": text for number, text in enumerate(texts)}), characters=characters)
+    assert len(content_text) <= characters
+    assert content_text.count("File: f") == len(texts)
 
 
 async def test_D5_how_far_it_is_is_told():
     message: list[Progress] = []
-    given = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), report=message.append)
-    await read_thread((), given, 0)
+    own_context = replace(context(), files=at_hand(a=in_pages("one", "two", unit="sheet")), report=message.append)
+    await read_thread((), own_context, 0)
     assert message[-1] == Progress(label="a.txt", done=2, total=2, unit="sheets", id="a")

@@ -16,9 +16,9 @@ from recto.tools.workspace.ripgrep import (
     Search,
     SearchResult,
     confine,
+    find_ripgrep,
     match_of,
     parse_glob,
-    ripgrep,
 )
 from recto.tools.workspace.visible_files import find_visible, open_inner
 from recto.tools.workspace.workspaces import Workspace
@@ -87,12 +87,12 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / path).write_bytes(content)
 
 
-def found_by(program: Program, query: Query, folder: Path, counted: int = 10_000) -> SearchResult:
-    return Search(query, folder, program).run(most_shown=counted, most_counted=counted)
+def found_by(program: Program, query: Query, folder: Path, limit: int = 10_000) -> SearchResult:
+    return Search(query, folder, program).run(most_shown=limit, most_counted=limit)
 
 
-def told(found: SearchResult) -> list[tuple[str, int, bytes, int]]:
-    matches = [(file.path, match_of(message)) for file in found.files for message in file.messages]
+def match_rows(result: SearchResult) -> list[tuple[str, int, bytes, int]]:
+    matches = [(file.path, match_of(message)) for file in result.files for message in file.messages]
     return [(path, one.number, one.line, one.start) for path, one in matches]
 
 
@@ -103,16 +103,16 @@ def search(folder: Path, pattern: str, settings: SearchSettings | None = None, *
 
 @pytest.mark.parametrize(("query", "paths"), QUERIES)
 def test_R15_a_search_finds_files_by_glob_that_no_gitignore_leaves_out(project: Path, query: Query, paths: list[str]):
-    confined = ripgrep()
+    confined = find_ripgrep()
     assert confined.bubblewrap
     alone = Program(path=confined.path, bubblewrap=None)
     for program in (confined, alone):
-        assert list(dict.fromkeys(row[0] for row in told(found_by(program, query, project)))) == paths
+        assert list(dict.fromkeys(row[0] for row in match_rows(found_by(program, query, project)))) == paths
 
 
 @pytest.mark.parametrize("bubblewrap", [None, "/bin/false", "/nowhere/bwrap"])
 def test_R15_without_a_working_bubblewrap_ripgrep_runs_alone(bubblewrap: str | None):
-    confined = ripgrep()
+    confined = find_ripgrep()
     assert confine(confined.path, bubblewrap) == Program(path=confined.path, bubblewrap=None)
     assert confine(confined.path, confined.bubblewrap) == confined
 
@@ -136,7 +136,7 @@ LEFT_OUT = "; case counts, and what .gitignore names is left out."
 
 
 @pytest.mark.parametrize(
-    ("pattern", "glob", "said"),
+    ("pattern", "glob", "problem"),
     [
         ("nowhere", "", f"Searched 16 files{LEFT_OUT}"),
         ("nowhere", "src/*.py", f"Searched 1 file named by 'src/*.py'{LEFT_OUT}"),
@@ -152,15 +152,15 @@ LEFT_OUT = "; case counts, and what .gitignore names is left out."
         ),
     ],
 )
-def test_R15_where_nothing_is_found_it_is_said_what_was_searched(project: Path, pattern: str, glob: str, said: str):
+def test_R15_where_nothing_is_found_it_is_said_what_was_searched(project: Path, pattern: str, glob: str, problem: str):
     result = search(project, pattern, fileGlob=glob)
     begins = (
         f"No file matches fileGlob {glob!r}, so nothing was searched."
         if pattern == "main"
         else f"No line has {pattern!r}."
     )
-    said = f"{begins} {said} Files larger than 16,777,216 bytes are left out."
-    assert (result.error, text_of(result)) == (None, said)
+    problem = f"{begins} {problem} Files larger than 16,777,216 bytes are left out."
+    assert (result.error, text_of(result)) == (None, problem)
 
 
 @pytest.mark.parametrize(
@@ -195,10 +195,10 @@ def test_R15_of_many_lines_the_first_are_shown_and_the_rest_is_counted(tmp_path:
 
 def test_R1_of_more_than_is_counted_the_first_by_path_are_found_every_time(tmp_path: Path):
     write(tmp_path, {f"{number % 7}/{number:03}.txt": b"main\n" for number in range(300)})
-    found = [found_by(ripgrep(), Query(pattern="main"), tmp_path, 20) for _ in range(3)]
+    results = [found_by(find_ripgrep(), Query(pattern="main"), tmp_path, 20) for _ in range(3)]
     first = [f"{number % 7}/{number:03}.txt" for number in range(0, 300, 7)][:20]
-    assert [[file.path for file in one.files][:20] for one in found] == [first] * 3
-    assert all(one.is_cut for one in found)
+    assert [[file.path for file in one.files][:20] for one in results] == [first] * 3
+    assert all(one.is_cut for one in results)
 
 
 def test_R15_an_answer_is_bounded_and_says_by_how_much(tmp_path: Path):
@@ -222,7 +222,7 @@ def test_R15_a_search_that_takes_too_long_is_ended(project: Path):
 
 def test_R15_a_search_that_is_stopped_ends_its_process(tmp_path: Path):
     os.mkfifo(tmp_path / ".gitignore")
-    stuck = Search(Query(pattern="main"), tmp_path, ripgrep())
+    stuck = Search(Query(pattern="main"), tmp_path, find_ripgrep())
 
     async def stop_it() -> SearchResult:
         running = asyncio.create_task(asyncio.to_thread(stuck.run, most_shown=1, most_counted=1))
@@ -236,10 +236,10 @@ def test_R15_a_search_that_is_stopped_ends_its_process(tmp_path: Path):
 
 @pytest.mark.parametrize("glob", ["", "src/**"])
 def test_R15_an_empty_workspace_is_said_to_be_empty(tmp_path: Path, glob: str):
-    said = "The workspace is empty, so there is nothing to search."
-    assert text_of(search(tmp_path / "none", "main", fileGlob=glob)) == said
+    problem = "The workspace is empty, so there is nothing to search."
+    assert text_of(search(tmp_path / "none", "main", fileGlob=glob)) == problem
     write(tmp_path, {".git/HEAD": b"main", "recto data [1]/kept": b"main"})
-    assert text_of(search(tmp_path, "main", fileGlob=glob)) == said
+    assert text_of(search(tmp_path, "main", fileGlob=glob)) == problem
 
 
 def test_R15_where_all_is_left_out_or_too_large_it_is_said_why(tmp_path: Path):
@@ -247,8 +247,10 @@ def test_R15_where_all_is_left_out_or_too_large_it_is_said_why(tmp_path: Path):
     for glob in ("", "*.py", "src/*.py"):
         assert "larger than 10 bytes" in text_of(search(tmp_path, "main", SearchSettings(file_bytes=10), fileGlob=glob))
     write(tmp_path, {".gitignore": b"*\n"})
-    said = "No file was searched: what is there is named by .gitignore, larger than 16,777,216 bytes, or no plain file."
-    assert text_of(search(tmp_path, "main")) == said
+    problem = (
+        "No file was searched: what is there is named by .gitignore, larger than 16,777,216 bytes, or no plain file."
+    )
+    assert text_of(search(tmp_path, "main")) == problem
 
 
 def test_R15_a_settings_file_of_ripgreps_own_changes_nothing(project: Path, monkeypatch: pytest.MonkeyPatch):
@@ -270,8 +272,8 @@ def test_R15_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(pro
         (project / "aside").rename(place)
 
     with repeated(swap):
-        found = [found_by(ripgrep(), Query(pattern="a secret"), project) for _ in range(30)]
-    assert [told(one) for one in found] == [[]] * 30
+        results = [found_by(find_ripgrep(), Query(pattern="a secret"), project) for _ in range(30)]
+    assert [match_rows(one) for one in results] == [[]] * 30
 
 
 # Listed entries
@@ -291,11 +293,11 @@ def test_R15_a_folder_that_is_ignored_is_listed_by_name_only(tmp_path: Path):
     (tmp_path / "empty/inner").mkdir(parents=True)
     (tmp_path / "link.log").symlink_to("kept")
     with open_inner(str(tmp_path)) as top:
-        found = {
+        by_program = {
             under: [one.path for one in find_visible(tmp_path, ["kept/hidden"], 30, under).entries(top, under=under)]
             for under in ((), ("made",), ("made", "deep"), ("gone",))
         }
-    assert found == {
+    assert by_program == {
         (): [".gitignore", "empty", "empty/inner", "kept", "kept/c", "link.log"],
         ("made",): ["made/deep", "made/deep/.gitignore", "made/deep/a.log"],
         ("made", "deep"): ["made/deep/.gitignore", "made/deep/a.log"],

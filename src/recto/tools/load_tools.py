@@ -24,8 +24,7 @@ from recto.tools.builtin.current_time import current_time
 from recto.tools.builtin.recall import recall
 from recto.tools.builtin.skill_tools import read_skill_file, use_skill
 from recto.tools.commands.terminal_execute import terminal_execute, terminal_jobs
-from recto.tools.documents.read_documents import read_documents
-from recto.tools.documents.read_files import file_read, read_files
+from recto.tools.documents.read_files import file_read, read_documents, read_files
 from recto.tools.function import NAME, make_tool
 from recto.tools.mark import get_mark
 from recto.tools.ports import Tool
@@ -95,9 +94,13 @@ def load_folder_tools(folder: Path) -> tuple[Tool, ...]:
     path = folder.resolve() / FILE
     if not path.is_file():
         return ()
-    functions = _find_functions(_import_file(path))
-    marked = [function for function in functions if get_mark(function)]
-    return tuple(map(make_tool, marked or filter(inspect.get_annotations, functions)))
+    module = _import_file(path)
+    values = cast("dict[str, object]", vars(module)).values()
+    functions = dict.fromkeys([value for value in values if inspect.isfunction(value)])
+    # Marked ones may be from anywhere.
+    marked = [one for one in functions if get_mark(one)]
+    own = [one for one in functions if one.__module__ == module.__name__ and not one.__name__.startswith("_")]
+    return tuple(map(make_tool, marked or filter(inspect.get_annotations, own)))
 
 
 def load_package_tools() -> tuple[Tool, ...]:
@@ -130,17 +133,6 @@ def _import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise _import_error(path, error) from error
     return module
-
-
-def _find_functions(module: ModuleType) -> list[FunctionType]:
-    """Return marked functions from anywhere and the module's own public ones, each once, in file order."""
-    values = cast("dict[str, object]", vars(module)).values()
-    functions = dict.fromkeys([value for value in values if inspect.isfunction(value)])
-    return [
-        function
-        for function in functions
-        if get_mark(function) or (function.__module__ == module.__name__ and not function.__name__.startswith("_"))
-    ]
 
 
 def _import_error(path: Path, error: BaseException) -> SettingsError:

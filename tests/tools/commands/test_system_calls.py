@@ -6,36 +6,36 @@ import struct
 
 import pytest
 
-from recto.sandbox.system_calls import call_filter
+from recto.sandbox.bubblewrap import call_filter
 
-ALLOWED, REFUSED, NOT_THERE = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+ALLOWED, REJECTED_CALL, NOT_THERE = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 # It is told that all is well, and nothing was done.
-UNHEARD = 0x00050000
+UNKNOWN_CALL = 0x00050000
 X86, ARM = ("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)
 CALLS = [
     (X86, 1, (1, 0, 10), ALLOWED),  # write
     (X86, 90, (0, 0o755), ALLOWED),  # chmod
-    (X86, 90, (0, 0o4755), REFUSED),
-    (X86, 91, (0, 0o2755), REFUSED),  # fchmod
-    (X86, 268, (0, 0, 0o6000), REFUSED),  # fchmodat
-    (X86, 452, (0, 0, 0o4000), REFUSED),  # fchmodat2
+    (X86, 90, (0, 0o4755), REJECTED_CALL),
+    (X86, 91, (0, 0o2755), REJECTED_CALL),  # fchmod
+    (X86, 268, (0, 0, 0o6000), REJECTED_CALL),  # fchmodat
+    (X86, 452, (0, 0, 0o4000), REJECTED_CALL),  # fchmodat2
     (X86, 2, (0, os.O_RDONLY, 0o4755), ALLOWED),  # open: what nobody reads
     (X86, 2, (0, 0o101, 0o644), ALLOWED),
-    (X86, 2, (0, 0o101, 0o4755), REFUSED),
-    (X86, 257, (0, 0, 0o101, 0o4755), REFUSED),  # openat
-    (X86, 257, (0, 0, 0o20200001, 0o4755), REFUSED),
+    (X86, 2, (0, 0o101, 0o4755), REJECTED_CALL),
+    (X86, 257, (0, 0, 0o101, 0o4755), REJECTED_CALL),  # openat
+    (X86, 257, (0, 0, 0o20200001, 0o4755), REJECTED_CALL),
     (X86, 437, (0, 0, 0), NOT_THERE),  # openat2
     (X86, 250, (0, 0), NOT_THERE),  # keyctl
     (X86, 319, (0, 0), NOT_THERE),  # memfd_create
     (X86, 425, (0, 0), NOT_THERE),  # io_uring_setup
-    (X86, 157, (1, 0), UNHEARD),  # prctl: to go on without its parent
+    (X86, 157, (1, 0), UNKNOWN_CALL),  # prctl: to go on without its parent
     (X86, 157, (15, 0), ALLOWED),  # a name of its own
     (X86, 0x40000000 + 90, (0, 0o4755), NOT_THERE),  # the same under another number
     (ARM, 64, (1, 0, 10), ALLOWED),  # write
-    (ARM, 53, (0, 0, 0o4755), REFUSED),  # fchmodat
-    (ARM, 56, (0, 0, 0o101, 0o4755), REFUSED),  # openat
+    (ARM, 53, (0, 0, 0o4755), REJECTED_CALL),  # fchmodat
+    (ARM, 56, (0, 0, 0o101, 0o4755), REJECTED_CALL),  # openat
     (ARM, 56, (0, 0, 0, 0o4755), ALLOWED),
-    (ARM, 167, (1, 0), UNHEARD),  # prctl
+    (ARM, 167, (1, 0), UNKNOWN_CALL),  # prctl
     (ARM, 219, (0, 0), NOT_THERE),  # keyctl
     (("x86_64", 0x40000003), 15, (0, 0o4755), NOT_THERE),  # a program of 32 bits
 ]

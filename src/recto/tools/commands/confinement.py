@@ -13,15 +13,7 @@ from pathlib import Path
 
 from recto.config.run_settings import CommandSettings
 from recto.errors import ToolError
-from recto.sandbox.bubblewrap import (
-    CERTIFICATES,
-    NETWORK_FILES,
-    binds_descriptors,
-    isolation_words,
-    readable_paths,
-    readable_words,
-)
-from recto.sandbox.system_calls import call_filter
+from recto.sandbox import bubblewrap
 from recto.tools.commands.masks import EMPTY, open_masks
 from recto.tools.workspace.workspaces import Workspace
 
@@ -56,7 +48,7 @@ TOO_OLD = (
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """How to start a process: arguments, folder, environment, and inherited file descriptors besides stdio."""
+    """The start of a process: arguments, folder, environment, and inherited file descriptors besides stdio."""
 
     words: tuple[str, ...]
     folder: str
@@ -66,9 +58,7 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """How commands are confined: by bubblewrap's `program`, None if it does not work. `given` is the server's
-    environment.
-    """
+    """The confinement of commands: bubblewrap's `program`, or None if it does not work."""
 
     settings: CommandSettings
     program: str | None
@@ -90,10 +80,10 @@ class Confinement:
         with ExitStack() as stack:
             etc = {**ETC, **({} if self.settings.network else ETC_ALONE)}
             files = {f"/etc/{name}": _readable_pipe(text.encode(), stack) for name, text in etc.items()}
-            calls = call_filter()
+            calls = bubblewrap.call_filter()
             filtered = _readable_pipe(calls, stack) if calls else None
             masks = open_masks(workspace, stack)
-            if masks.descriptors and not binds_descriptors(self.program):
+            if masks.descriptors and not bubblewrap.binds_descriptors(self.program):
                 raise ToolError(TOO_OLD.format(program=self.program))
             words = (
                 *self._sandbox(self.program, workspace),
@@ -140,19 +130,26 @@ class Confinement:
     def _sandbox(self, program: str, workspace: Workspace) -> tuple[str, ...]:
         settings, folder = self.settings, str(workspace.folder)
         size = ("--size", str(settings.scratch_bytes), "--tmpfs")
-        read = (*(NETWORK_FILES if settings.network else CERTIFICATES), *self._readable)
+        read = (*(bubblewrap.NETWORK_FILES if settings.network else bubblewrap.CERTIFICATES), *self._readable)
         # Private places that are visible through readable paths outside the workspace.
         folders, files = list[str](), list[str]()
-        for path, one in product(workspace.private, readable_paths(read)):
+        for path, one in product(workspace.private, bubblewrap.readable_paths(read)):
             real = Path(one).resolve()
             if path.is_relative_to(real) and path.exists():
                 place = Path(one) / path.relative_to(real)
                 if not place.is_relative_to(workspace.folder):
                     (folders if path.is_dir() else files).append(str(place))
         return (
-            *(*isolation_words(program), "--uid", USER, "--gid", USER, *(("--share-net",) if settings.network else ())),
+            *(
+                *bubblewrap.isolation_words(program),
+                "--uid",
+                USER,
+                "--gid",
+                USER,
+                *(("--share-net",) if settings.network else ()),
+            ),
             *(*size, TEMPORARY, "--dir", HOME, *size, "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - its own
-            *readable_words(read),
+            *bubblewrap.readable_words(read),
             *(word for place in folders for word in ("--size", "4096", "--tmpfs", place)),
             *(word for place in files for word in ("--ro-bind", EMPTY, place)),
             # The thread's folder lies inside a private one. Its mount point is made before those become read-only.

@@ -50,7 +50,7 @@ def failure(reason: str) -> str:
 async def read_each(
     files: Sequence[InputFile],
     take: Callable[[Document], Awaitable[T]],
-    at_hand: ToolFiles,
+    thread_files: ToolFiles,
     report: ReportProgress,
     report_seconds: float = REPORT_SECONDS,
 ) -> Sequence[T | Unread]:
@@ -58,8 +58,19 @@ async def read_each(
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def read(file: InputFile) -> T | Unread:
-        async with gate:
-            return await _read(file, take, at_hand, report, report_seconds)
+        documents: list[Document] = []
+        try:
+            async with gate, _report_progress(file, documents, report, report_seconds):
+                documents.append(await thread_files.document(file))
+                return await take(documents[0])
+        except FileRefused as error:
+            return Unread(reason=str(error))
+        except StorageDown:
+            return Unread(reason=STORAGE_DOWN)
+        except Exception:
+            # Any error affects only this document.
+            LOGGER.exception("a document cannot be read")
+            return Unread(reason=FAILED)
 
     tasks = [asyncio.ensure_future(read(file)) for file in files]
     try:
@@ -68,28 +79,6 @@ async def read_each(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _read(
-    file: InputFile,
-    take: Callable[[Document], Awaitable[T]],
-    at_hand: ToolFiles,
-    report: ReportProgress,
-    report_seconds: float,
-) -> T | Unread:
-    documents: list[Document] = []
-    try:
-        async with _report_progress(file, documents, report, report_seconds):
-            documents.append(await at_hand.document(file))
-            return await take(documents[0])
-    except FileRefused as error:
-        return Unread(reason=str(error))
-    except StorageDown:
-        return Unread(reason=STORAGE_DOWN)
-    except Exception:
-        # Any error affects only this document.
-        LOGGER.exception("a document cannot be read")
-        return Unread(reason=FAILED)
 
 
 @asynccontextmanager

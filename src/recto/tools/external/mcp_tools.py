@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar, cast
 
+import mcp_types
 from mcp.client import Client
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ReadResourceResult,
-    Resource,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
-from mcp_types import Tool as McpTool
 
 from recto.agents.external_tools import BETWEEN, McpSettings
 from recto.config.checked import nearest
@@ -58,6 +45,7 @@ NOT_SHOWN = "(A file of type {type}, {size:,} bytes, which cannot be shown here.
 WRAPPED = "result"
 Arguments: TypeAlias = dict[str, object]
 Answer = TypeVar("Answer")
+Page = TypeVar("Page", bound=mcp_types.PaginatedResult)
 
 
 class McpCaller(Protocol):
@@ -94,7 +82,8 @@ async def list_tools(
 ) -> ToolList:
     """Return the tools of a server that its agent allows."""
     settings, has = server.settings, client.server_capabilities
-    every = await _list_tools(client) if has.tools else []
+    pages = _pages(lambda cursor: client.list_tools(cursor=cursor))
+    every = [tool async for page in pages for tool in page.tools] if has.tools else []
     drafts = [
         _tool_draft(tool, server, services) for tool in every if settings.tools is None or tool.name in settings.tools
     ]
@@ -119,31 +108,22 @@ async def list_tools(
     return ToolList(tools=tuple(tools), warnings=tuple(warnings))
 
 
-async def _list_tools(client: Client) -> list[McpTool]:
-    tools: list[McpTool] = []
+async def _list_resources(client: Client) -> list[mcp_types.Resource]:
+    pages = _pages(lambda cursor: client.list_resources(cursor=cursor))
+    return [resource async for page in pages for resource in page.resources]
+
+
+async def _pages(fetch: Callable[[str | None], Awaitable[Page]]) -> AsyncIterator[Page]:
     cursor = None
     for _ in range(MOST_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
+        page = await fetch(cursor)
+        yield page
         cursor = page.next_cursor
         if cursor is None:
-            break
-    return tools
+            return
 
 
-async def _list_resources(client: Client) -> list[Resource]:
-    resources: list[Resource] = []
-    cursor = None
-    for _ in range(MOST_PAGES):
-        page = await client.list_resources(cursor=cursor)
-        resources += page.resources
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return resources
-
-
-def _tool_draft(tool: McpTool, server: McpCaller, services: ExternalServices) -> _ToolDraft:
+def _tool_draft(tool: mcp_types.Tool, server: McpCaller, services: ExternalServices) -> _ToolDraft:
     async def ask(client: Client, arguments: Arguments, report: ReportProgress) -> ToolResult:
         async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             label, unit = server.secrets.hide(message or tool.name), ""
@@ -201,7 +181,7 @@ async def _tool(name: str, draft: _ToolDraft, server: McpCaller, services: Exter
     return Tool(offer=offer, act=act, mark=mark, origin=f"mcp.{server.settings.name} in {server.settings.place.file}")
 
 
-def tool_result(answer: CallToolResult, server: McpCaller, services: ExternalServices) -> ToolResult:
+def tool_result(answer: mcp_types.CallToolResult, server: McpCaller, services: ExternalServices) -> ToolResult:
     """Convert the result of a call. A failed call's text reaches the model."""
     parts = list(_parts(answer.content, server, services))
     texts = [part.text for part in parts if isinstance(part, Text)]
@@ -213,13 +193,13 @@ def tool_result(answer: CallToolResult, server: McpCaller, services: ExternalSer
     return ToolResult(parts=tuple(parts), error=ERROR if answer.is_error else None)
 
 
-def resource_result(answer: ReadResourceResult, server: McpCaller, services: ExternalServices) -> ToolResult:
+def resource_result(answer: mcp_types.ReadResourceResult, server: McpCaller, services: ExternalServices) -> ToolResult:
     """Convert the contents of a resource."""
-    blocks = [EmbeddedResource(resource=one) for one in answer.contents]
+    blocks = [mcp_types.EmbeddedResource(resource=one) for one in answer.contents]
     return ToolResult(parts=tuple(_parts(blocks, server, services)) or (Text(text="It is empty."),))
 
 
-def resource_line(resource: Resource) -> str:
+def resource_line(resource: mcp_types.Resource) -> str:
     """Return the line of a resource list: uri, name, type and description."""
     about = "; ".join(filter(None, (resource.title or resource.name, resource.mime_type, resource.description)))
     return f"- {resource.uri}: {' '.join(about.split())}"
@@ -239,34 +219,37 @@ def _value(text: str) -> Json:
         return text
 
 
-def _parts(blocks: Sequence[ContentBlock], server: McpCaller, services: ExternalServices) -> Iterator[ToolPart]:
+def _parts(
+    blocks: Sequence[mcp_types.ContentBlock], server: McpCaller, services: ExternalServices
+) -> Iterator[ToolPart]:
     remaining_bytes = services.settings.file_bytes
     for block in blocks:
         part = _part(block, remaining_bytes, server.secrets.hide)
-        remaining_bytes -= (
-            _bytes_in(part.source.base64) if isinstance(part, File) and isinstance(part.source, Data) else 0
-        )
         yield part
+        if isinstance(part, File) and isinstance(part.source, Data):
+            remaining_bytes -= _bytes_in(part.source.base64)
 
 
-def _part(block: ContentBlock, remaining_bytes: int, hide: Callable[[str], str]) -> ToolPart:
+def _part(block: mcp_types.ContentBlock, remaining_bytes: int, hide: Callable[[str], str]) -> ToolPart:
     match block:
-        case TextContent(text=text):
+        case mcp_types.TextContent(text=text):
             return Text(text=hide(text))
-        case ImageContent(data=data, mime_type=mime):
+        case mcp_types.ImageContent(data=data, mime_type=mime):
             return _file("image", data, mime, remaining_bytes)
-        case AudioContent(data=data, mime_type=mime):
+        case mcp_types.AudioContent(data=data, mime_type=mime):
             return _file("audio", data, mime, remaining_bytes)
-        case ResourceLink():
+        case mcp_types.ResourceLink():
             return Text(text=hide(resource_line(block)))
-        case EmbeddedResource():
+        case mcp_types.EmbeddedResource():
             return _resource(block.resource, remaining_bytes, hide)
 
 
 def _resource(
-    resource: TextResourceContents | BlobResourceContents, remaining_bytes: int, hide: Callable[[str], str]
+    resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents,
+    remaining_bytes: int,
+    hide: Callable[[str], str],
 ) -> ToolPart:
-    if isinstance(resource, TextResourceContents):
+    if isinstance(resource, mcp_types.TextResourceContents):
         return Text(text=hide(f"{resource.uri}\n{resource.text}"))
     mime = resource.mime_type or "application/octet-stream"
     match mime.partition("/")[0]:

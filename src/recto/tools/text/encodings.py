@@ -23,18 +23,8 @@ MARKS = (
 # first does not fit, because they differ from it in a few letters.
 LEGACY = (
     (
-        "gb18030",
-        "big5",
-        "cp932",
-        "euc_jp",
-        "cp949",
-        "cp1252",
-        "cp1251",
-        "koi8_r",
-        "cp1253",
-        "cp1255",
-        "cp1256",
-        "cp874",
+        *("gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1252"),
+        *("cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"),
     ),
     ("cp1250", "cp1254"),
 )

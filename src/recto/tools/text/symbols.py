@@ -38,6 +38,13 @@ _TYPED_SCRIPT = {
     "enum_declaration": "enum",
     "internal_module": "namespace",
 }
+_CLASSES = {
+    "class_declaration": "class",
+    "interface_declaration": "interface",
+    "enum_declaration": "enum",
+    "method_declaration": "method",
+}
+_RECORDS = {**_CLASSES, "record_declaration": "record", "constructor_declaration": "method"}
 _C = {
     "function_definition": "function",
     "struct_specifier body: (_)": "struct",
@@ -89,18 +96,7 @@ LANGUAGES = (
             "macro_definition": "macro",
         },
     ),
-    SourceLanguage(
-        endings=("java",),
-        module="tree_sitter_java",
-        nodes={
-            "class_declaration": "class",
-            "interface_declaration": "interface",
-            "enum_declaration": "enum",
-            "record_declaration": "record",
-            "method_declaration": "method",
-            "constructor_declaration": "method",
-        },
-    ),
+    SourceLanguage(endings=("java",), module="tree_sitter_java", nodes=_RECORDS),
     SourceLanguage(endings=("c", "h"), module="tree_sitter_c", nodes=_C),
     SourceLanguage(
         endings=("cpp", "cc", "cxx", "hpp", "hh", "hxx"),
@@ -110,16 +106,7 @@ LANGUAGES = (
     SourceLanguage(
         endings=("cs",),
         module="tree_sitter_c_sharp",
-        nodes={
-            "class_declaration": "class",
-            "interface_declaration": "interface",
-            "struct_declaration": "struct",
-            "record_declaration": "record",
-            "enum_declaration": "enum",
-            "method_declaration": "method",
-            "constructor_declaration": "method",
-            "namespace_declaration": "namespace",
-        },
+        nodes={**_RECORDS, "struct_declaration": "struct", "namespace_declaration": "namespace"},
     ),
     SourceLanguage(
         endings=("rb",),
@@ -134,14 +121,7 @@ LANGUAGES = (
     SourceLanguage(
         endings=("php",),
         module="tree_sitter_php",
-        nodes={
-            "class_declaration": "class",
-            "interface_declaration": "interface",
-            "trait_declaration": "trait",
-            "enum_declaration": "enum",
-            "function_definition": "function",
-            "method_declaration": "method",
-        },
+        nodes={**_CLASSES, "trait_declaration": "trait", "function_definition": "function"},
         function="language_php",
     ),
     SourceLanguage(endings=("sh", "bash"), module="tree_sitter_bash", nodes={"function_definition": "function"}),

@@ -16,18 +16,7 @@ from recto.errors import ToolError
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
-from recto.tools.workspace.ripgrep import (
-    BadGlob,
-    BadPattern,
-    FileGlob,
-    Query,
-    Search,
-    SearchResult,
-    exclusion_globs,
-    match_of,
-    parse_glob,
-    ripgrep,
-)
+from recto.tools.workspace import ripgrep
 from recto.tools.workspace.workspace_files import GIT, Workspace, require_folder
 
 NAME = "ace-text_search"
@@ -96,28 +85,28 @@ async def ace_text_search(
     return "\n".join([head, *lines])
 
 
-def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> Query:
+def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> ripgrep.Query:
     if "\n" in pattern or "\r" in pattern:
         raise ToolError(ONE_LINE)
     if "\0" in pattern + glob:
         raise ToolError("The pattern or the glob has the character U+0000, which no text has. Leave it out.")
-    return Query(
+    return ripgrep.Query(
         pattern=pattern,
         is_regex=is_regex,
-        glob=parse_glob(glob) if glob else None,
-        excluded=exclusion_globs(workspace.hidden),
+        glob=ripgrep.parse_glob(glob) if glob else None,
+        excluded=ripgrep.exclusion_globs(workspace.hidden),
         file_bytes=workspace.search.file_bytes,
     )
 
 
-async def _search(query: Query, glob: str, workspace: Workspace, most: int) -> SearchResult:
+async def _search(query: ripgrep.Query, glob: str, workspace: Workspace, most: int) -> ripgrep.SearchResult:
     settings, folder = workspace.search, workspace.folder
     require_folder(workspace)
     # A folder of a thread's own is made by whoever first writes to it.
     if not folder.is_dir():
-        return SearchResult()
-    program = await run_in_thread(ripgrep, name=NAME)
-    search = Search(query, folder, program)
+        return ripgrep.SearchResult()
+    program = await run_in_thread(ripgrep.find_ripgrep, name=NAME)
+    search = ripgrep.Search(query, folder, program)
     try:
         async with asyncio.timeout(settings.seconds):
             return await run_in_thread(
@@ -125,15 +114,15 @@ async def _search(query: Query, glob: str, workspace: Workspace, most: int) -> S
             )
     except TimeoutError as error:
         raise ToolError(LATE.format(seconds=settings.seconds)) from error
-    except BadGlob as error:
+    except ripgrep.BadGlob as error:
         raise ToolError(BAD_GLOB.format(glob=glob[:SHOWN_CHARACTERS], reason=error)) from error
-    except BadPattern as error:
+    except ripgrep.BadPattern as error:
         raise ToolError(BAD_PATTERN.format(reason=error)) from error
     finally:
         search.stop()
 
 
-def _explain_nothing(query: Query, glob: str, workspace: Workspace, result: SearchResult) -> str:
+def _explain_nothing(query: ripgrep.Query, glob: str, workspace: Workspace, result: ripgrep.SearchResult) -> str:
     if not result.searched:
         names = list[str]()
         with suppress(FileNotFoundError):
@@ -151,7 +140,7 @@ def _explain_nothing(query: Query, glob: str, workspace: Workspace, result: Sear
     return nothing + LARGER.format(bytes=query.file_bytes)
 
 
-def _hint(glob: FileGlob) -> str:
+def _hint(glob: ripgrep.FileGlob) -> str:
     """Return the likely problem of a glob that matches no file."""
     if glob.is_negated:
         return ""
@@ -160,14 +149,14 @@ def _hint(glob: FileGlob) -> str:
     return IGNORED if re.search(r"[*?\[{]", glob.name) else A_NAME.format(glob=glob.name)
 
 
-def _lines(result: SearchResult, most: int) -> Iterator[str]:
+def _lines(result: ripgrep.SearchResult, most: int) -> Iterator[str]:
     """Yield the lines, the first of each file below its path. Of a long line, yield the part around the match."""
     for file in result.files:
         # One line, whatever bytes the name has.
         path = file.path.encode(errors="surrogateescape").decode(errors="replace")
         heading = f"\n{path if path.isprintable() else repr(path)}:\n"
         for message in file.messages:
-            match = match_of(message)
+            match = ripgrep.match_of(message)
             text = match.line.decode(errors="replace")
             if len(text) > most:
                 start = len(match.line[: match.start].decode(errors="replace"))

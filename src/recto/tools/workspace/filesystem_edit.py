@@ -26,14 +26,7 @@ from recto.tools.text.line_range import LONGEST_LINE
 from recto.tools.text.replacement import TextEdit, TextSpan, apply_spans, edit_text, find_near_lines
 from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_read import describe_missing
-from recto.tools.workspace.open_path import (
-    PLAIN_FILE,
-    names_in,
-    open_path,
-    prefix_errors,
-    roots_of,
-    workspace_in,
-)
+from recto.tools.workspace.open_path import PLAIN_FILE, names_in, open_path, prefix_errors, roots_of, workspace_in
 from recto.tools.workspace.workspace_files import reject_change
 from recto.tools.workspace.workspaces import Workspace, lock_of
 

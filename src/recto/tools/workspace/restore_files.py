@@ -62,16 +62,14 @@ class RestorePlan:
 
 def restore(workspace: Workspace, restoring: RestorePlan) -> RestoreResult:
     """Restore changed files and remove new ones. Blocks."""
-    work = _Restore(restoring=restoring, workspace=workspace)
-    top = open_root(workspace)
+    work = _Restore(restoring=restoring, workspace=workspace, top=open_root(workspace))
     try:
-        work.top = top
         work.run()
     # Files may have been replaced already: report which, whatever the error.
     except Exception:
         LOGGER.exception("Files of %s could not all be put back", workspace.folder)
     finally:
-        os.close(top)
+        os.close(work.top)
     restored = frozenset(work.restored)
     failed_paths = [one.path for one in restoring.changes if one.path not in restored]
     return RestoreResult(restored=tuple(sorted(restored)), failed_paths=tuple(failed_paths))
@@ -83,7 +81,7 @@ class _Restore:
 
     restoring: RestorePlan
     workspace: Workspace
-    top: int = -1
+    top: int
     restored: list[str] = field(default_factory=list[str])
 
     def run(self) -> None:

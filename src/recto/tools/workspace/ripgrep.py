@@ -86,7 +86,7 @@ class Program:
 
 
 @cache
-def ripgrep() -> Program:
+def find_ripgrep() -> Program:
     """Return the packaged ripgrep, confined if that works here."""
     [path] = [str(one.locate()) for one in files(PACKAGE) or () if one.name in NAMES]
     return confine(path, program_path())
@@ -110,7 +110,7 @@ def list_files(folder: Path, excluded: Iterable[str], seconds: float, *flags: st
     Raises OSError if ripgrep fails or takes longer than `seconds`.
     """
     globs = [f"--glob=!{glob}" for glob in excluded]
-    with ripgrep().start(folder, (*LIST, *flags, *globs, "--", f"./{place}")) as process:
+    with find_ripgrep().start(folder, (*LIST, *flags, *globs, "--", f"./{place}")) as process:
         try:
             output, problem = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:

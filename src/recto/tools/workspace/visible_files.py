@@ -67,7 +67,12 @@ class VisibleFiles:
             yield from self._walk(folder, "".join(f"{name}/" for name in under), depth)
 
     def _walk(self, folder: int, prefix: str, depth: int) -> Generator[Entry]:
-        for name, status in _sorted_entries(folder):
+        rows = list[tuple[str, os.stat_result]]()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    rows.append((entry.name, entry.stat(follow_symlinks=False)))
+        for name, status in sorted(rows, key=lambda row: os.fsencode(row[0])):
             entry = Entry(prefix + name, name, status, folder)
             if is_excluded(entry.path, self.excluded):
                 continue
@@ -110,16 +115,6 @@ def open_inner(name: str, folder: int | None = None) -> Generator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _sorted_entries(folder: int) -> list[tuple[str, os.stat_result]]:
-    """Return the names and states of a folder's entries, in the order of the names' bytes."""
-    rows = list[tuple[str, os.stat_result]]()
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                rows.append((entry.name, entry.stat(follow_symlinks=False)))
-    return sorted(rows, key=lambda row: os.fsencode(row[0]))
 
 
 def _has_file(parent: int, name: str, depth: int) -> bool:
