@@ -39,14 +39,14 @@ def wish(**rest: Json) -> dict[str, Json]:
     id = new_id()
     asking: Json = {"id": id, "role": "user", "content": "Suggest what the user could say next."}
     messages: list[Json] = [*HISTORY, asking]
-    sent: dict[str, Json] = {"threadId": id, "runId": new_id(), "tools": [TOOL], "context": [], "state": {}}
-    return {**sent, "forwardedProps": FORCED, "messages": messages, **rest}
+    body: dict[str, Json] = {"threadId": id, "runId": new_id(), "tools": [TOOL], "context": [], "state": {}}
+    return {**body, "forwardedProps": FORCED, "messages": messages, **rest}
 
 
 def events_of(reply: HttpReply) -> list[Mapping[str, Json]]:
     """The events of a stream that has ended."""
     assert (reply.status, reply.headers.get("content-type")) == (200, "text/event-stream"), reply.body
-    return [sent.event for sent in parse_events(BytesIO(reply.body))]
+    return [received.event for received in parse_events(BytesIO(reply.body))]
 
 
 def types_of(reply: HttpReply) -> list[str]:

@@ -52,8 +52,10 @@ class Operation:
     def at(self, values: Mapping[str, str], query: str = "") -> str:
         """Its path with these values in their places."""
         parts = self.path.split("/")
-        filled = [values[f"{before}/{part}"] if part.startswith("{") else part for before, part in pairwise(parts)]
-        return "/" + "/".join(quote(part, safe="") for part in filled) + (f"?{query}" if query else "")
+        filled_parts = [
+            values[f"{before}/{part}"] if part.startswith("{") else part for before, part in pairwise(parts)
+        ]
+        return "/" + "/".join(quote(part, safe="") for part in filled_parts) + (f"?{query}" if query else "")
 
 
 def operations(url: str) -> Iterator[Operation]:

@@ -18,8 +18,8 @@ class Field:
 
     @property
     def headers(self) -> bytes:
-        named = f'; filename="{_quoted(self.filename)}"' if self.filename is not None else ""
-        lines = [f'Content-Disposition: form-data; name="{_quoted(self.name)}"{named}']
+        name_field = f'; filename="{_quote(self.filename)}"' if self.filename is not None else ""
+        lines = [f'Content-Disposition: form-data; name="{_quote(self.name)}"{name_field}']
         lines += [f"Content-Type: {self.content_type}"] if self.content_type else []
         return "\r\n".join([*lines, "", ""]).encode()
 
@@ -31,11 +31,11 @@ def file(filename: str, body: bytes, content_type: str | None = None) -> Field:
 def form_of(*parts: Field | bytes, boundary: str = BOUNDARY) -> bytes:
     """A whole form. A part of bytes has its own headers."""
     mark = f"--{boundary}".encode()
-    written = [part if isinstance(part, bytes) else part.headers + part.body for part in parts]
-    return b"".join([mark + b"\r\n" + part + b"\r\n" for part in written]) + mark + b"--\r\n"
+    texts = [part if isinstance(part, bytes) else part.headers + part.body for part in parts]
+    return b"".join([mark + b"\r\n" + part + b"\r\n" for part in texts]) + mark + b"--\r\n"
 
 
-def begun(*parts: Field | bytes) -> bytes:
+def begin_form(*parts: Field | bytes) -> bytes:
     """A form that is not ended: its last part may go on."""
     return form_of(*parts).removesuffix(b"\r\n" + form_of())
 
@@ -50,12 +50,12 @@ def cut_at(body: bytes, places: Sequence[int]) -> Iterator[bytes]:
         start = end
 
 
-async def sent(pieces: Iterable[bytes]) -> AsyncGenerator[bytes]:
+async def send_pieces(pieces: Iterable[bytes]) -> AsyncGenerator[bytes]:
     """Pieces as a request hands them out: an empty one is the last."""
     for piece in pieces:
         yield piece
     yield b""
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

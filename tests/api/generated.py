@@ -16,7 +16,7 @@ from recto.conversation.json import Json
 CONFIG = {"generation": {"with-security-parameters": False}}
 
 
-class Answered(Protocol):
+class Response(Protocol):
     """An answer to a generated request."""
 
     status_code: int
@@ -31,9 +31,9 @@ class Case(Protocol):
 
     def call(
         self, base_url: str, session: requests.Session, headers: Mapping[str, str], *, timeout: float
-    ) -> Answered: ...
+    ) -> Response: ...
 
-    def validate_response(self, response: Answered, checks: list[object]) -> None: ...
+    def validate_response(self, response: Response, checks: list[object]) -> None: ...
 
 
 class Generated(Protocol):
@@ -55,7 +55,7 @@ def cases_of(operation: Generated) -> SearchStrategy[Case]:
     return operation.as_strategy(mode.POSITIVE) | operation.as_strategy(mode.NEGATIVE)
 
 
-def assert_as_described(case: Case, answer: Answered) -> None:
+def assert_as_described(case: Case, answer: Response) -> None:
     """No failure of the server; a status, a media type and a shape that the description has."""
     server, described = import_module("schemathesis.checks"), import_module("schemathesis.specs.openapi.checks")
     checks = [

@@ -127,21 +127,23 @@ class LocalApi:
         return await self._call(scope, _messages(pieces, end))
 
     async def _call(self, scope: Scope, waiting: Iterator[Message]) -> Answer:
-        sent: list[Message] = []
+        messages: list[Message] = []
 
         async def receive() -> Message:
             # Whoever asks here stays until all is told.
             return next(waiting, None) or await asyncio.get_running_loop().create_future()
 
         async def send(message: Message) -> None:
-            sent.append(message)
+            messages.append(message)
             # As a socket does that takes no more for now.
             await settle(1)
 
         await self.app(scope, receive, send)
-        headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
         return Answer(
-            status=sent[0]["status"], headers=headers, body=b"".join([part.get("body", b"") for part in sent[1:]])
+            status=messages[0]["status"],
+            headers=headers,
+            body=b"".join([part.get("body", b"") for part in messages[1:]]),
         )
 
 

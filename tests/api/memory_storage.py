@@ -22,12 +22,12 @@ class MemoryStorage:
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
         self._check()
-        written = bytearray()
+        data = bytearray()
         async for piece in pieces:
             self.received += len(piece)
-            written += piece
+            data += piece
         self._check()
-        self.blobs[name] = bytes(written)
+        self.blobs[name] = bytes(data)
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         # Kept, so that only who reads to the end or closes it has ended the reading.
@@ -38,11 +38,11 @@ class MemoryStorage:
         self._check()
         if name not in self.blobs:
             raise NotFound(what="file", id=name)
-        wanted = self.blobs[name][start:end]
+        part = self.blobs[name][start:end]
         self.reading += 1
         try:
-            for at in range(0, len(wanted), SMALL):
-                yield wanted[at : at + SMALL]
+            for at in range(0, len(part), SMALL):
+                yield part[at : at + SMALL]
         finally:
             self.reading -= 1
 

@@ -48,7 +48,7 @@ class Relaying:
         return self.get(f"/api/v1/agent/runs/{run}/calls/1", token).json
 
     @property
-    def sent(self) -> Request:
+    def last_request(self) -> Request:
         """What the model was sent last."""
         return self.model.requests[-1]
 
@@ -60,13 +60,13 @@ def relaying_server(
     """A gateway for alice, bob and callers with keys of their own."""
     answers, scripts = list[Answer](), list[Callable[[Request], Answer]]()
 
-    def script(made: Request) -> Answer:
+    def script(model_request: Request) -> Answer:
         if scripts:
-            return scripts[-1](made)
-        return answers.pop(0) if answers else reply_to(made, WORDS)
+            return scripts[-1](model_request)
+        return answers.pop(0) if answers else reply_to(model_request, WORDS)
 
     with ModelServer(script) as model:
-        known = {
+        environment = {
             "RECTO_MODEL": "openai:x",
             "OPENAI_BASE_URL": model.url,
             "ANTHROPIC_BASE_URL": model.root,
@@ -77,15 +77,15 @@ def relaying_server(
             "RECTO_MODEL_BETWEEN_SECONDS": "5",
         }
         flags = ["recto", command, "--port", "0", "--data", str(folder)]
-        with ServerProcess(flags, {**known, **(settings or {})}) as server:
+        with ServerProcess(flags, {**environment, **(settings or {})}) as server:
             yield Relaying(url=server.url, model=model, process=server, answers=answers, scripts=scripts)
 
 
-def reply_to(made: Request, text: str) -> Answer:
+def reply_to(model_request: Request, text: str) -> Answer:
     """A reply in the way it was asked for: as a stream, or whole."""
-    if made.page.get("stream"):
+    if model_request.page.get("stream"):
         return Answer(text=text)
-    whole = whole_message(text) if made.path.startswith(MESSAGES) else whole_chat(text)
+    whole = whole_message(text) if model_request.path.startswith(MESSAGES) else whole_chat(text)
     return Answer(headers=JSON, body=whole, framing="length")
 
 
@@ -110,25 +110,29 @@ def user(words: str) -> dict[str, Json]:
 
 def reads(count: int, size: int, name: str = "read") -> list[dict[str, Json]]:
     """A conversation of chat completions in which a file was read again and again, each time at length."""
-    found: list[dict[str, Json]] = [user("Look at a.py until it is right.")]
+    messages: list[dict[str, Json]] = [user("Look at a.py until it is right.")]
     for number in range(count):
         call = {"id": f"call_{number}", "type": "function"}
         function: Json = {"name": name, "arguments": '{"path": "a.py"}'}
-        asked: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": [{**call, "function": function}]}
+        assistant: dict[str, Json] = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{**call, "function": function}],
+        }
         words = f"{number} " + "word " * size
         answer: dict[str, Json] = {"role": "tool", "tool_call_id": f"call_{number}", "content": words}
-        found += [asked, answer]
-    return found
+        messages += [assistant, answer]
+    return messages
 
 
 def message_reads(count: int, size: int, name: str = "Read") -> list[dict[str, Json]]:
     """The same as Anthropic messages."""
-    found: list[dict[str, Json]] = [user("Look at a.py until it is right.")]
+    messages: list[dict[str, Json]] = [user("Look at a.py until it is right.")]
     for number in range(count):
         call: Json = {"type": "tool_use", "id": f"call_{number}", "name": name, "input": {"file_path": "a.py"}}
         words = f"{number} " + "word " * size
         result: Json = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": words}
-        asked: dict[str, Json] = {"role": "assistant", "content": [call]}
+        assistant: dict[str, Json] = {"role": "assistant", "content": [call]}
         answer: dict[str, Json] = {"role": "user", "content": [result]}
-        found += [asked, answer]
-    return found
+        messages += [assistant, answer]
+    return messages

@@ -60,10 +60,10 @@ class Scripted:
         before = len(self.model.requests)
         self.go.clear()
         run = start(self.url, body, token=self.token)
-        made = self.model.wait_requests(before + 1)[before]
-        assert made.wait_held()
-        self.reader(run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
-        return run, made
+        model_request = self.model.wait_requests(before + 1)[before]
+        assert model_request.wait_held()
+        self.reader(run).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
+        return run, model_request
 
     def reader(self, run: str, token: str = "") -> Reader:
         return Reader(lambda: self.url, run, token=token or self.token)
@@ -74,27 +74,27 @@ def scripted_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
     """A server for alice and bob on a new data folder."""
     go, answers = threading.Event(), list[Answer]()
 
-    def script(made: Request) -> Answer:
+    def script(model_request: Request) -> Answer:
         if answers:
             return answers.pop(0)
-        held = go if HOLD in last_words(made) else None
-        return Answer(text=PLAIN.text, hold=held, hold_after=4)
+        gate = go if HOLD in last_words(model_request) else None
+        return Answer(text=PLAIN.text, hold=gate, hold_after=4)
 
     with ModelServer(script) as model:
-        known = {
+        environment = {
             "RECTO_MODEL": "compatible:x",
             "RECTO_MODEL_URL": model.url,
             "RECTO_API_KEYS": KEYS,
             "RECTO_AGENT": "chat",
         }
-        with ServerProcess.serve(folder, {**known, **(settings or {})}) as server:
+        with ServerProcess.serve(folder, {**environment, **(settings or {})}) as server:
             yield Scripted(url=server.url, pid=server.pid, process=server, model=model, go=go, answers=answers)
         go.set()
 
 
-def page_messages(made: Request) -> list[Mapping[str, Json]]:
-    return list(cast("list[Mapping[str, Json]]", made.page["messages"]))
+def page_messages(model_request: Request) -> list[Mapping[str, Json]]:
+    return list(cast("list[Mapping[str, Json]]", model_request.page["messages"]))
 
 
-def last_words(made: Request) -> str:
-    return str(page_messages(made)[-1]["content"])
+def last_words(model_request: Request) -> str:
+    return str(page_messages(model_request)[-1]["content"])

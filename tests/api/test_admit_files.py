@@ -28,8 +28,8 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, ()) as made:
-        yield made
+    async with local_api(tmp_path, ()) as server:
+        yield server
 
 
 def inline(name: str, body: bytes, mime_type: str = "text/plain") -> Json:
@@ -46,9 +46,9 @@ def linked(api: LocalApi, one: Attachment) -> Json:
 async def store_parts(api: LocalApi, *parts: Json, allowed: FileInput = ANY) -> StorableRequest:
     message: Json = {"id": RUN, "role": "user", "content": list(parts)}
     body = dump({"threadId": THREAD, "runId": RUN, "messages": [message]})
-    sent = parse_run(body)
-    signed_files = await find_signed_files(api.backend.files, "ann", sent.input, allowed)
-    request = await store_files(api.backend, "ann", sent, allowed, signed_files=signed_files)
+    run_input = parse_run(body)
+    signed_files = await find_signed_files(api.backend.files, "ann", run_input.input, allowed)
+    request = await store_files(api.backend, "ann", run_input, allowed, signed_files=signed_files)
     # Whoever begins with the run at once and whoever reads it from the store begin with the same.
     assert request.input == stored_input(request.body)
     return request
@@ -61,15 +61,15 @@ async def earlier(api: LocalApi, name: str, body: bytes, mime_type: str = "text/
 
 
 async def names(api: LocalApi) -> list[str]:
-    found = await api.store.files.list_page("ann", None, 50)
-    return sorted(one.name for one in found.attachments)
+    match = await api.store.files.list_page("ann", None, 50)
+    return sorted(one.name for one in match.attachments)
 
 
 async def test_P10_what_a_request_made_is_told_from_what_it_found(api: LocalApi):
-    old, sent = await earlier(api, "old.txt", b"old"), await earlier(api, "sent.txt", b"sent")
-    parts = [inline("new.txt", b"new"), inline("old.txt", b"old"), linked(api, sent), inline("new.txt", b"new")]
+    old, sent_file = await earlier(api, "old.txt", b"old"), await earlier(api, "sent.txt", b"sent")
+    parts = [inline("new.txt", b"new"), inline("old.txt", b"old"), linked(api, sent_file), inline("new.txt", b"new")]
     request = await store_parts(api, *parts)
-    assert set(request.attachments) == {old.id, sent.id, *request.new_ids}
+    assert set(request.attachments) == {old.id, sent_file.id, *request.new_ids}
     assert [request.attachments[id].name for id in request.new_ids] == ["new.txt"]
     assert (await store_parts(api, *parts)).new_ids == ()
 
@@ -94,7 +94,7 @@ async def test_P10_what_a_machine_made_whose_clock_is_ahead_is_not_taken_for_our
 
 
 async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
-    refused, other = await store_parts(api, inline("a.txt", b"a")), await store_parts(api, inline("a.txt", b"a"))
+    rejection, other = await store_parts(api, inline("a.txt", b"a")), await store_parts(api, inline("a.txt", b"a"))
     response_id = new_id()
     run = Admission(
         id=new_id(),
@@ -108,7 +108,7 @@ async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
         created=NOW,
     )
     await api.store.runs.admit(run)
-    await refused.drop(api.backend, "ann")
+    await rejection.drop(api.backend, "ann")
     assert (await names(api), list(api.storage.blobs.values())) == (["a.txt"], [b"a"])
 
 
@@ -156,16 +156,16 @@ async def test_P9_an_upload_is_held_to_what_this_agent_takes_at_admission_too(
     api: LocalApi, allowed: FileInput, why: str, is_inline: bool
 ):
     one = await earlier(api, "a.txt", b"x" * 21)
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as caught_error:
         await store_parts(api, inline("a.txt", b"x" * 21) if is_inline else linked(api, one), allowed=allowed)
-    assert (str(refused.value), await names(api)) == (f"a.txt: {why}", ["a.txt"])
+    assert (str(caught_error.value), await names(api)) == (f"a.txt: {why}", ["a.txt"])
 
 
 async def test_P9_files_are_counted_once_each_and_held_to_the_most_of_this_agent(api: LocalApi):
     two = FileInput(is_on=True, max_files=2)
     a, b, c = [linked(api, await earlier(api, name, name.encode())) for name in ("a.txt", "b.txt", "c.txt")]
     assert len((await store_parts(api, a, b, a, b, allowed=two)).attachments) == 2
-    with pytest.raises(InvalidRequest, match=r"the message has 3 files; this agent takes up to 2 in one"):
+    with pytest.raises(InvalidRequest, match=r"the message has 3 files; this agent accepts up to 2 per message"):
         await store_parts(api, a, b, c, allowed=two)
 
 

@@ -37,7 +37,7 @@ class ListClient:
         assert reply.status == 200, reply.body
         assert reply.headers["content-type"] == "text/event-stream"
         events = list(parse_events(iter(reply.body.splitlines(keepends=True))))
-        self.messages += _shown(events)
+        self.messages += _visible_rows(events)
         return events
 
     def send(self, **more: Json) -> HttpReply:
@@ -52,10 +52,10 @@ class ListClient:
         ]
 
 
-def _shown(events: Sequence[ReceivedEvent]) -> list[Json]:
+def _visible_rows(events: Sequence[ReceivedEvent]) -> list[Json]:
     """What a client shows of a run: its texts, by the ids of their messages."""
     texts = dict[str, str]()
-    for event in (sent.event for sent in events):
+    for event in (received.event for received in events):
         match event:
             case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(delta)}:
                 texts[id] = texts.get(id, "") + delta
@@ -65,7 +65,7 @@ def _shown(events: Sequence[ReceivedEvent]) -> list[Json]:
 
 
 def kinds(events: Sequence[ReceivedEvent]) -> list[str]:
-    return [str(sent.event["type"]) for sent in events]
+    return [str(received.event["type"]) for received in events]
 
 
 def views(client: ListClient) -> list[str]:
@@ -78,7 +78,7 @@ def test_P15_a_thread_has_any_name_and_is_its_users(server: Scripted):
     name = f"chat/{new_id()} 聊天"
     mine, theirs = ListClient(server=server, thread=name), ListClient(server=server, thread=name, token=BOB)
     events = mine.say("mine")
-    assert [sent.event["threadId"] for sent in events if "threadId" in sent.event] == [name, name]
+    assert [received.event["threadId"] for received in events if "threadId" in received.event] == [name, name]
     theirs.say("theirs")
     assert [words for role, words in theirs.page() if role == "user"] == ["theirs"]
     mine.say("more")
@@ -90,8 +90,8 @@ def test_P15_a_thread_has_any_name_and_is_its_users(server: Scripted):
 def test_P5_a_thread_of_somebody_else_is_not_there(server: Scripted, more: str | None):
     mine = ListClient(server=server)
     mine.say("secret")
-    said: list[Json] = [{"id": new_id(), "role": "user", "content": more}] if more else []
-    theirs = [] if more == "" else [*mine.messages, *said]
+    messages: list[Json] = [{"id": new_id(), "role": "user", "content": more}] if more else []
+    theirs = [] if more == "" else [*mine.messages, *messages]
     assert ListClient(server=server, thread=mine.thread, token=BOB, messages=theirs).send().status == 404
 
 
@@ -107,8 +107,8 @@ def test_P15_files_come_along_and_what_cannot_be_used_is_told(server: Scripted):
         {"type": "binary", "mimeType": "text/plain", "data": base64.b64encode(b"a note").decode(), "filename": "n.txt"},
     ]
     events = client.say(parts)
-    told = [sent.event for sent in events if sent.event["type"] == "ACTIVITY_SNAPSHOT"]
-    notes = cast("Mapping[str, list[str]]", told[0]["content"])["notes"]
+    snapshots = [received.event for received in events if received.event["type"] == "ACTIVITY_SNAPSHOT"]
+    notes = cast("Mapping[str, list[str]]", snapshots[0]["content"])["notes"]
     assert [note.partition(":")[0] for note in notes] == ["a part", "x.pdf"]
     words = str(page_messages(server.model.requests[-1])[-1])
     assert all(one in words for one in ("dot.png", "n.txt", "x.pdf: ", "hologram"))
@@ -122,21 +122,21 @@ def test_P15_files_come_along_and_what_cannot_be_used_is_told(server: Scripted):
     assert last_words(server.model.requests[-1]).endswith("and now?")
 
 
-@pytest.mark.parametrize("kept", [0, 2, 4], ids=["an empty list", "a stale one", "nothing new"])
-def test_P15_where_nothing_is_new_the_answer_is_the_thread_as_it_stands(server: Scripted, kept: int):
+@pytest.mark.parametrize("kept_count", [0, 2, 4], ids=["an empty list", "a stale one", "nothing new"])
+def test_P15_where_nothing_is_new_the_answer_is_the_thread_as_it_stands(server: Scripted, kept_count: int):
     client = ListClient(server=server, thread=f"named {new_id()}")
     client.say("one")
     client.say("two")
-    asked, shown = len(server.model.requests), list(client.messages)
-    client.messages = client.messages[:kept]
+    count_before, messages_before = len(server.model.requests), list(client.messages)
+    client.messages = client.messages[:kept_count]
     events = client.run()
     assert kinds(events) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     assert events[0].event["threadId"] == client.thread
     rows = cast("list[Mapping[str, Json]]", events[1].event["messages"])
-    assert [row["id"] for row in rows] == [cast("Mapping[str, Json]", row)["id"] for row in shown]
-    assert len(server.model.requests) == asked
+    assert [row["id"] for row in rows] == [cast("Mapping[str, Json]", row)["id"] for row in messages_before]
+    assert len(server.model.requests) == count_before
     # Nothing was rolled back for it.
-    client.messages = shown
+    client.messages = messages_before
     client.say("three")
     assert [words for role, words in client.page() if role == "user"] == ["one", "two", "three"]
 

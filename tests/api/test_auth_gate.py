@@ -78,10 +78,10 @@ def gate(rules: GateRules | None = None, ticks: Callable[[], float] | None = Non
 async def ask(
     app: ASGIApp, method: str, path: str, credential: str | None = TOKEN, peer: str = "10.0.0.1", **headers: str
 ) -> HttpReply:
-    named = {"host": "127.0.0.1:8787"} | {name.replace("_", "-"): value for name, value in headers.items()}
-    named |= {"authorization": f"Bearer {credential}"} if credential is not None else {}
+    header_fields = {"host": "127.0.0.1:8787"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    header_fields |= {"authorization": f"Bearer {credential}"} if credential is not None else {}
     path, _, query = path.partition("?")
-    sent: list[Message] = []
+    messages: list[Message] = []
     scope: Scope = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -92,7 +92,7 @@ async def ask(
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(name.encode(), value.encode("latin-1")) for name, value in named.items()],
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in header_fields.items()],
         "client": (peer, 1),
         "server": ("127.0.0.1", 8787),
     }
@@ -101,15 +101,15 @@ async def ask(
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Message) -> None:
-        sent.append(message)
+        messages.append(message)
 
     await app(scope, receive, send)
-    assert [message["type"] for message in sent][:1] == ["http.response.start"]
+    assert [message["type"] for message in messages][:1] == ["http.response.start"]
     reason: dict[str, str] = {}
-    for name, value in sent[0]["headers"]:
+    for name, value in messages[0]["headers"]:
         reason[name.decode()] = ", ".join(filter(None, [reason.get(name.decode()), value.decode()]))
-    body = b"".join(message.get("body", b"") for message in sent[1:])
-    return HttpReply(status=sent[0]["status"], headers=reason, body=body)
+    body = b"".join(message.get("body", b"") for message in messages[1:])
+    return HttpReply(status=messages[0]["status"], headers=reason, body=body)
 
 
 # Who comes in
@@ -157,18 +157,18 @@ async def test_C3_keys_that_cannot_be_fetched_are_told_as_not_yet():
 
 
 async def test_C3_a_websocket_is_refused_and_a_lifespan_handed_on():
-    sent: list[Message] = []
+    messages: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "lifespan.startup"} if not sent else {"type": "lifespan.shutdown"}
+        return {"type": "lifespan.startup"} if not messages else {"type": "lifespan.shutdown"}
 
     async def send(message: Message) -> None:
-        sent.append(message)
+        messages.append(message)
 
     await gate()({"type": "websocket", "path": "/who", "headers": []}, receive, send)
-    assert sent == [{"type": "websocket.close", "code": 1008}]
+    assert messages == [{"type": "websocket.close", "code": 1008}]
     await gate()({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
-    assert sent[-1]["type"] == "lifespan.shutdown.complete"
+    assert messages[-1]["type"] == "lifespan.shutdown.complete"
 
 
 # Host, Origin, content-type
@@ -248,14 +248,14 @@ async def test_S6_P9_patches_and_forms_are_taken_where_they_mean_something(
 BAD_URLS = ("", "recto.example", "ftp://x", "https://", "https://u@x", "https://x?y", "https://x#y", "https://x:p")
 BAD_NAMES = ("*", "X-One,*", "two words", "X-One,,X-Two", "X-One\r\nX-Two")
 BAD_ORIGINS = {
-    "*": "every page on the web could",
-    f"{PAGE},*": "every page on the web could",
-    "app.example": "is written as",
+    "*": "any web page could",
+    f"{PAGE},*": "any web page could",
+    "app.example": "an origin looks like",
     f"{PAGE}/": "no path",
-    f"{PAGE},": "is written as",
-    "null": "is written as",
-    "https://*.example": "is written as",
-    "https://APP.example": "small letters",
+    f"{PAGE},": "an origin looks like",
+    "null": "an origin looks like",
+    "https://*.example": "an origin looks like",
+    "https://APP.example": "lower case",
 }
 
 
@@ -306,8 +306,8 @@ async def test_P15_an_app_may_send_headers_of_its_own_and_cookies_where_settings
     rules = GateRules(cors_origins=PAGE, cors_headers="X-Tenant, X-Request-Id", cors_credentials=True)
     answer = await preflight(gate(rules))
     assert answer.headers["access-control-allow-headers"].endswith("Api-Key, X-Tenant, X-Request-Id")
-    told = await ask(gate(rules), "GET", "/who", origin=PAGE)
-    assert [answer.headers["access-control-allow-credentials"] for answer in (answer, told)] == ["true", "true"]
+    response = await ask(gate(rules), "GET", "/who", origin=PAGE)
+    assert [answer.headers["access-control-allow-credentials"] for answer in (answer, response)] == ["true", "true"]
     assert "access-control-allow-credentials" not in (await ask(gate(rules), "GET", "/who")).headers
 
 
@@ -339,9 +339,9 @@ async def test_C2_another_origin_is_told_nothing(origin: str):
 
 async def test_C2_answers_and_refusals_reach_the_page_and_no_cache_mixes_them_up():
     good = await ask(shared(), "POST", "/who", origin=PAGE)
-    refused = await ask(shared(), "GET", "/who", None, origin=PAGE)
-    assert (good.status, refused.status) == (200, 401)
-    for answer in (good, refused):
+    rejection = await ask(shared(), "GET", "/who", None, origin=PAGE)
+    assert (good.status, rejection.status) == (200, 401)
+    for answer in (good, rejection):
         assert answer.headers["access-control-allow-origin"] == PAGE
         assert answer.headers["access-control-expose-headers"] == "Retry-After, recto-task-id"
         assert "cross-origin-resource-policy" not in answer.headers

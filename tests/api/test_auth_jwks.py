@@ -23,7 +23,7 @@ from recto.api.backend import Delayed, Denied, User
 from recto.conversation.json import dump
 from recto.errors import SettingsError
 from tests.api.test_auth_gate import Time
-from tests.api.test_auth_jwt import EC, NOW, RSA, SECRET, signed
+from tests.api.test_auth_jwt import EC, NOW, RSA, SECRET, sign
 from tests.files.a_web import Web, http
 
 ANNA = User(name="anna")
@@ -83,11 +83,11 @@ def reader(issuer: Issuer, ticks: Time) -> JwtReader:
 
 
 def by_rsa(kid: str = "one") -> str:
-    return signed(key=RSA, algorithm="RS256", kid=kid)
+    return sign(key=RSA, algorithm="RS256", kid=kid)
 
 
 def by_ec(kid: str = "two") -> str:
-    return signed(key=EC, algorithm="ES256", kid=kid)
+    return sign(key=EC, algorithm="ES256", kid=kid)
 
 
 async def test_C3_keys_are_fetched_once_and_kept(issuer: Issuer, reader: JwtReader, ticks: Time):
@@ -102,8 +102,8 @@ async def test_C3_keys_are_fetched_once_and_kept(issuer: Issuer, reader: JwtRead
 
 async def test_C3_a_token_that_names_no_key_is_tried_with_those_of_its_algorithm(issuer: Issuer, reader: JwtReader):
     issuer.body = keys(rsa_row(kid="one"), ec_row(kid="two"))
-    assert await reader.read(signed(key=EC, algorithm="ES256")) == ANNA
-    assert await reader.read(signed(key=RSA, algorithm="RS256")) == ANNA
+    assert await reader.read(sign(key=EC, algorithm="ES256")) == ANNA
+    assert await reader.read(sign(key=RSA, algorithm="RS256")) == ANNA
 
 
 async def test_C3_many_at_once_fetch_the_keys_once(issuer: Issuer, reader: JwtReader):
@@ -193,8 +193,8 @@ async def test_C3_keys_are_not_fetched_from_where_the_url_sends_us(issuer: Issue
 
 async def test_C3_a_secret_in_a_set_of_keys_is_no_key(issuer: Issuer, reader: JwtReader):
     issuer.body = keys({**HMACAlgorithm.to_jwk(SECRET, as_dict=True), "kid": "one"}, ec_row(kid="two"))
-    assert isinstance(await reader.read(signed(kid="one")), Denied)
-    assert isinstance(await reader.read(signed()), Denied)
+    assert isinstance(await reader.read(sign(kid="one")), Denied)
+    assert isinstance(await reader.read(sign()), Denied)
 
 
 WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
@@ -240,5 +240,5 @@ def test_C2_keys_come_over_https_or_from_this_machine(url: str):
     "url", ["", "keys", "http://id.example/keys", "file:///etc/keys", "https://", "https://[x", "https://x:port/"]
 )
 def test_C2_another_address_of_keys_stops_the_start_and_is_not_shown(url: str):
-    with pytest.raises(SettingsError, match=r"RECTO_JWT_JWKS_URL is '\(not shown\)'; it is the https address"):
+    with pytest.raises(SettingsError, match=r"RECTO_JWT_JWKS_URL is '\(not shown\)'; it must be the https URL"):
         check_jwks_url(url)

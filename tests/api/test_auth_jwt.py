@@ -45,7 +45,7 @@ def unsigned(header: Mapping[str, object], claims: Mapping[str, object] = CLAIMS
     return f"{text(dump(header))}.{text(dump(claims))}"
 
 
-def made(
+def make_gate(
     *, secret: str | None = None, public_key: str | None = None, keys: str | None = None, audience: str | None = None
 ) -> Authenticator:
     settings = AuthSettings(jwt_secret=secret, jwt_public_key=public_key, api_keys=keys, jwt_audience=audience)
@@ -56,7 +56,7 @@ async def come(auth: Authenticator, token: str) -> AuthResult:
     return await auth.admit([f"Bearer {token}"])
 
 
-def signed(
+def sign(
     claims: Mapping[str, object] = CLAIMS,
     key: str | rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = SECRET,
     algorithm: str = "HS256",
@@ -66,18 +66,18 @@ def signed(
 
 
 async def test_C3_a_secret_checks_HS256():
-    assert await come(made(secret=SECRET), signed()) == User(name="anna")
+    assert await come(make_gate(secret=SECRET), sign()) == User(name="anna")
 
 
 async def test_C3_a_public_key_checks_its_own_algorithm():
-    assert await come(made(public_key=pem(RSA)), signed(key=RSA, algorithm="RS256")) == User(name="anna")
-    assert await come(made(public_key=pem(EC)), signed(key=EC, algorithm="ES256", kid="any")) == User(name="anna")
+    assert await come(make_gate(public_key=pem(RSA)), sign(key=RSA, algorithm="RS256")) == User(name="anna")
+    assert await come(make_gate(public_key=pem(EC)), sign(key=EC, algorithm="ES256", kid="any")) == User(name="anna")
 
 
 async def test_C2_a_public_key_may_be_a_file_or_have_its_line_ends_spelled_out(tmp_path: Path):
     (tmp_path / "key.pem").write_text(pem(EC))
     for text in (str(tmp_path / "key.pem"), pem(EC).replace("\n", "\\n")):
-        assert await come(made(public_key=text), signed(key=EC, algorithm="ES256")) == User(name="anna")
+        assert await come(make_gate(public_key=text), sign(key=EC, algorithm="ES256")) == User(name="anna")
 
 
 def forged() -> dict[str, tuple[Authenticator, str]]:
@@ -88,22 +88,22 @@ def forged() -> dict[str, tuple[Authenticator, str]]:
     confused = f"{body}.{text(hmac.digest(public.encode(), body.encode(), 'sha256'))}"
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return {
-        "HS256 with the public key as secret": (made(public_key=public), confused),
-        "HS256 for a server with a public key": (made(public_key=public), signed()),
-        "RS256 for a server with a secret": (made(secret=SECRET), signed(key=RSA, algorithm="RS256")),
-        "another secret": (made(secret=SECRET), signed(key=SECRET + "!")),
-        "another private key": (made(public_key=public), signed(key=other, algorithm="RS256")),
-        "HS512 with the secret": (made(secret=SECRET), signed(key=SECRET * 2, algorithm="HS512")),
-        "RS512 with the key": (made(public_key=public), signed(key=RSA, algorithm="RS512")),
-        "PS256 with the key": (made(public_key=public), signed(key=RSA, algorithm="PS256")),
-        "none, without a signature": (made(secret=SECRET), f"{unsigned({'alg': 'none'})}."),
-        "none, with one": (made(secret=SECRET), f"{unsigned({'alg': 'none'})}.AAAA"),
-        "no alg": (made(secret=SECRET), f"{unsigned({})}.AAAA"),
-        "alg of another kind": (made(secret=SECRET), f"{unsigned({'alg': ['HS256']})}.AAAA"),
-        "deep nonsense": (made(secret=SECRET), f"{text(b'[' * 5000)}.{text(b'[' * 500)}.AAAA"),
-        "two parts": (made(secret=SECRET), "AAAA.AAAA"),
-        "four parts": (made(secret=SECRET), f"{signed()}.AAAA"),
-        "crit": (made(secret=SECRET), signed(crit=["x"], x=1)),
+        "HS256 with the public key as secret": (make_gate(public_key=public), confused),
+        "HS256 for a server with a public key": (make_gate(public_key=public), sign()),
+        "RS256 for a server with a secret": (make_gate(secret=SECRET), sign(key=RSA, algorithm="RS256")),
+        "another secret": (make_gate(secret=SECRET), sign(key=SECRET + "!")),
+        "another private key": (make_gate(public_key=public), sign(key=other, algorithm="RS256")),
+        "HS512 with the secret": (make_gate(secret=SECRET), sign(key=SECRET * 2, algorithm="HS512")),
+        "RS512 with the key": (make_gate(public_key=public), sign(key=RSA, algorithm="RS512")),
+        "PS256 with the key": (make_gate(public_key=public), sign(key=RSA, algorithm="PS256")),
+        "none, without a signature": (make_gate(secret=SECRET), f"{unsigned({'alg': 'none'})}."),
+        "none, with one": (make_gate(secret=SECRET), f"{unsigned({'alg': 'none'})}.AAAA"),
+        "no alg": (make_gate(secret=SECRET), f"{unsigned({})}.AAAA"),
+        "alg of another kind": (make_gate(secret=SECRET), f"{unsigned({'alg': ['HS256']})}.AAAA"),
+        "deep nonsense": (make_gate(secret=SECRET), f"{text(b'[' * 5000)}.{text(b'[' * 500)}.AAAA"),
+        "two parts": (make_gate(secret=SECRET), "AAAA.AAAA"),
+        "four parts": (make_gate(secret=SECRET), f"{sign()}.AAAA"),
+        "crit": (make_gate(secret=SECRET), sign(crit=["x"], x=1)),
     }
 
 
@@ -115,11 +115,13 @@ async def test_C3_no_forged_token_is_supported(name: str):
     assert result.reason in ("jwt_signature", "jwt_form", "malformed_credential")
 
 
-HS256, ES256 = signed(), signed(key=EC, algorithm="ES256")
+HS256, ES256 = sign(), sign(key=EC, algorithm="ES256")
 
 
 @pytest.mark.parametrize(
-    ("auth", "token"), [(made(secret=SECRET), HS256), (made(public_key=pem(EC)), ES256)], ids=["HS256", "ES256"]
+    ("auth", "token"),
+    [(make_gate(secret=SECRET), HS256), (make_gate(public_key=pem(EC)), ES256)],
+    ids=["HS256", "ES256"],
 )
 @given(data=st.data())
 async def test_C3_every_single_character_of_a_token_counts(auth: Authenticator, token: str, data: st.DataObject):
@@ -130,7 +132,7 @@ async def test_C3_every_single_character_of_a_token_counts(auth: Authenticator, 
 
 @given(st.text(st.sampled_from(BASE64 + "."), min_size=1))
 async def test_C3_no_text_whatever_brings_the_reader_down(token: str):
-    assert isinstance(await come(made(secret=SECRET), token), Denied)
+    assert isinstance(await come(make_gate(secret=SECRET), token), Denied)
 
 
 # Claims
@@ -202,19 +204,19 @@ def test_C3_no_claims_whatever_bring_the_reader_down(claims: Mapping[str, object
 
 
 async def test_P5_a_token_under_the_name_of_a_key_or_of_the_local_user_is_refused():
-    auth = made(secret=SECRET, keys="anna:anna-key-0123456789")
+    auth = make_gate(secret=SECRET, keys="anna:anna-key-0123456789")
     for name in ("anna", "local"):
-        result = await come(auth, signed({**CLAIMS, "sub": name}))
+        result = await come(auth, sign({**CLAIMS, "sub": name}))
         assert isinstance(result, Denied)
-        assert "a name that an API key or the local token has here" in result.detail
-    assert await come(auth, signed({**CLAIMS, "sub": "Anna"})) == User(name="Anna")
+        assert "its sub is the user name of an API key or of the local token" in result.detail
+    assert await come(auth, sign({**CLAIMS, "sub": "Anna"})) == User(name="Anna")
 
 
 async def test_C3_the_settings_reach_the_claims():
-    auth = made(secret=SECRET, audience="recto")
-    assert isinstance(await come(auth, signed()), Denied)
-    assert isinstance(await come(auth, signed({**CLAIMS, "aud": "recto"})), User)
-    assert not isinstance(await come(auth, signed({**CLAIMS, "aud": "recto", "exp": NOW - 1})), User | Delayed)
+    auth = make_gate(secret=SECRET, audience="recto")
+    assert isinstance(await come(auth, sign()), Denied)
+    assert isinstance(await come(auth, sign({**CLAIMS, "aud": "recto"})), User)
+    assert not isinstance(await come(auth, sign({**CLAIMS, "aud": "recto", "exp": NOW - 1})), User | Delayed)
 
 
 # Settings
@@ -222,8 +224,8 @@ async def test_C3_the_settings_reach_the_claims():
 
 @pytest.mark.parametrize("secret", ["s" * 31, pem(RSA), ""])
 def test_C2_a_secret_that_is_short_or_public_stops_the_start(secret: str):
-    with pytest.raises(SettingsError, match="RECTO_JWT_SECRET is '\\(not shown\\)'; it is a text of at least 32 bytes"):
-        made(secret=secret)
+    with pytest.raises(SettingsError, match="RECTO_JWT_SECRET is '\\(not shown\\)'; it must have at least 32 bytes"):
+        make_gate(secret=secret)
 
 
 WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
@@ -235,19 +237,19 @@ WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024)
         ("/there/is/no/such/file.pem", "neither a PEM nor the path"),
         ("", "neither a PEM nor the path"),
         ("a\0b", "neither a PEM nor the path"),
-        ("-----BEGIN PUBLIC KEY-----\nnonsense", "holds no public key"),
-        (private_pem(RSA), "holds no public key"),
+        ("-----BEGIN PUBLIC KEY-----\nnonsense", "contains no public key"),
+        (private_pem(RSA), "contains no public key"),
         (pem(WEAK), "at least 2048 bits"),
         (pem(ed25519.Ed25519PrivateKey.generate()), "EC key on P-256"),
     ],
 )
 def test_C2_a_public_key_that_is_none_stops_the_start_and_is_not_shown(key: str, problem: str):
     with pytest.raises(SettingsError, match=r"RECTO_JWT_PUBLIC_KEY is '\(not shown\)'") as raised:
-        made(public_key=key)
+        make_gate(public_key=key)
     assert problem in str(raised.value)
     assert not key or key not in str(raised.value)
 
 
 def test_C2_only_one_way_to_check_a_token_can_be_set():
     with pytest.raises(SettingsError, match="only one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY"):
-        made(secret=SECRET, public_key=pem(RSA))
+        make_gate(secret=SECRET, public_key=pem(RSA))

@@ -20,7 +20,7 @@ KEYS = f"anna:{ANNA}, bert:{BERT}:read,anna:{CARL}"
 VISIBLE = st.characters(min_codepoint=0x21, max_codepoint=0x7E)
 
 
-def made(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Authenticator:
+def make_authenticator(token: str | None = TOKEN, api_keys: str | None = KEYS) -> Authenticator:
     return Authenticator(AuthSettings(token=token, api_keys=api_keys))
 
 
@@ -38,8 +38,8 @@ async def come(auth: Authenticator, *headers: str) -> AuthResult:
     ],
 )
 async def test_C3_the_token_and_each_key_stand_for_their_user(credential: str, user: User):
-    assert await come(made(), f"Bearer {credential}") == user
-    assert await come(made(), f"bearer   {credential} ") == user
+    assert await come(make_authenticator(), f"Bearer {credential}") == user
+    assert await come(make_authenticator(), f"bearer   {credential} ") == user
 
 
 MALFORMED = [
@@ -58,7 +58,7 @@ WRONG = [(f"Bearer {one}",) for one in (f"{TOKEN},{ANNA}", f"anna:{ANNA}", "a.b.
     ],
 )
 async def test_C3_anything_else_is_denied_with_its_reason_and_what_to_send(headers: tuple[str, ...], reason: str):
-    result = await come(made(), *headers)
+    result = await come(make_authenticator(), *headers)
     assert isinstance(result, Denied)
     assert result.reason == reason
     assert "Authorization: Bearer X" in result.detail
@@ -70,36 +70,36 @@ async def test_C3_anything_else_is_denied_with_its_reason_and_what_to_send(heade
 @given(st.integers(0, len(ANNA) - 1), VISIBLE)
 async def test_C3_every_single_character_of_a_key_counts(at: int, character: str):
     changed = ANNA[:at] + character + ANNA[at + 1 :]
-    result = await come(made(), f"Bearer {changed}")
+    result = await come(make_authenticator(), f"Bearer {changed}")
     assert isinstance(result, User) == (changed == ANNA)
 
 
 @given(st.lists(st.text(), max_size=3))
 async def test_C3_no_header_whatever_brings_it_down(headers: list[str]):
-    assert isinstance(await come(made(), *headers), Denied | Delayed)
+    assert isinstance(await come(make_authenticator(), *headers), Denied | Delayed)
 
 
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ("anna", "entry 1 is not written as user:key"),
-        (f"anna:{ANNA},", "entry 2 is not written as user:key"),
-        (f"anna:{ANNA}:write", "entry 1 is not written as user:key or user:key:read"),
-        (f"anna:{ANNA}:read:x", "entry 1 is not written"),
-        (f":{ANNA}", "entry 1 has no name"),
-        (f"an\x07na:{ANNA}", "cannot be printed"),
+        ("anna", "entry 1 must be user:key"),
+        (f"anna:{ANNA},", "entry 2 must be user:key"),
+        (f"anna:{ANNA}:write", "entry 1 must be user:key or user:key:read"),
+        (f"anna:{ANNA}:read:x", "entry 1 must be user:key"),
+        (f":{ANNA}", "entry 1 has a user name that is empty"),
+        (f"an\x07na:{ANNA}", "unprintable"),
         (f"{'a' * 256}:{ANNA}", "too long"),
-        (f"local:{ANNA}", "entry 1 is for a user 'local'"),
-        (f"anna:{ANNA},bert:{ANNA[:15]}", "entry 2 has a key that is too short: at least 16"),
-        (f"anna:{ANNA} {ANNA}", "visible characters"),
-        (f"anna:{ANNA},bert:{ANNA}", "the same key stands there twice"),
-        (f"anna:{ANNA},anna:{ANNA}:read", "the same key stands there twice"),
-        (f"anna:{TOKEN}", "is RECTO_TOKEN too"),
+        (f"local:{ANNA}", "entry 1 uses the name 'local', which is reserved"),
+        (f"anna:{ANNA},bert:{ANNA[:15]}", "entry 2 has an invalid key. Use at least 16 visible ASCII characters"),
+        (f"anna:{ANNA} {ANNA}", "visible ASCII characters"),
+        (f"anna:{ANNA},bert:{ANNA}", "a key occurs twice"),
+        (f"anna:{ANNA},anna:{ANNA}:read", "a key occurs twice"),
+        (f"anna:{TOKEN}", "equals RECTO_TOKEN"),
     ],
 )
 def test_C2_malformed_keys_stop_the_start_with_one_line_that_shows_no_key(keys: str, problem: str):
     with pytest.raises(SettingsError) as raised:
-        made(api_keys=keys)
+        make_authenticator(api_keys=keys)
     detail = str(raised.value)
     assert problem in detail
     assert "RECTO_API_KEYS is '(not shown)'" in detail
@@ -111,11 +111,11 @@ def test_C2_malformed_keys_stop_the_start_with_one_line_that_shows_no_key(keys: 
 @pytest.mark.parametrize("token", ["short", "with spaces in its middle", "mit-Umlauten-äöü-drin", ""])
 def test_C2_a_token_no_header_could_carry_stops_the_start(token: str):
     with pytest.raises(SettingsError, match="RECTO_TOKEN is '\\(not shown\\)'"):
-        made(token=token)
+        make_authenticator(token=token)
 
 
 async def test_C3_with_keys_and_no_token_of_its_own_a_server_has_no_local_user():
-    result = await come(made(token=None), f"Bearer {TOKEN}")
+    result = await come(make_authenticator(token=None), f"Bearer {TOKEN}")
     assert isinstance(result, Denied)
     assert "token" not in result.detail.partition("where X is")[2]
 
@@ -161,7 +161,7 @@ def test_C2_a_token_is_made_once_for_its_owner_alone(tmp_path: Path):
     assert local_token(tmp_path, None) == token
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["token"]
-    made(token=token)
+    make_authenticator(token=token)
 
 
 def test_C2_a_token_that_is_given_wins_and_nothing_is_written(tmp_path: Path):
@@ -175,7 +175,7 @@ def test_C2_a_file_others_can_read_is_closed_to_them_with_a_warning(tmp_path: Pa
     with caplog.at_level(logging.WARNING, "recto.auth"):
         assert local_token(tmp_path, None) == token
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
-    assert "Others could read" in caplog.text
+    assert "Other users could read" in caplog.text
     assert token not in caplog.text
 
 
@@ -183,7 +183,7 @@ def test_C2_a_file_others_can_read_is_closed_to_them_with_a_warning(tmp_path: Pa
 def test_C2_a_file_without_a_token_is_refused_and_not_shown(tmp_path: Path, content: bytes):
     (tmp_path / "token").write_bytes(content)
     (tmp_path / "token").chmod(0o600)
-    with pytest.raises(SettingsError, match=r"not shown.*it holds no token. Remove it"):
+    with pytest.raises(SettingsError, match=r"not shown.*it contains no token. Remove it"):
         local_token(tmp_path, None)
 
 

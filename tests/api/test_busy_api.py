@@ -15,7 +15,7 @@ from tests.support.client import RUNS, HttpReply, ask, request
 pytestmark = pytest.mark.full
 
 
-def asked(words: str, thread: str, multitask: str) -> dict[str, Json]:
+def make_body(words: str, thread: str, multitask: str) -> dict[str, Json]:
     return ask(words, thread=thread, forwardedProps={"multitask": multitask})
 
 
@@ -31,8 +31,8 @@ def states(server: Scripted, thread: str) -> list[tuple[Json, Json, Json]]:
 def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_comes(server: Scripted):
     thread = new_id()
     first, _ = server.begin(ask("hold", thread=thread))
-    said: list[Json] = [{"id": "msg-001", "role": "user", "content": "and then"}]
-    tasks = [server.post({**ask("", thread=thread), "messages": said}).json["taskId"] for _ in range(2)]
+    messages: list[Json] = [{"id": "msg-001", "role": "user", "content": "and then"}]
+    tasks = [server.post({**ask("", thread=thread), "messages": messages}).json["taskId"] for _ in range(2)]
     waiting = list(cast("list[Mapping[str, Json]]", server.get(f"/threads/{thread}")["queued"]))
     assert [(row["id"], row["taskId"], row["content"], row["seq"], row["status"]) for row in waiting] == [
         ("msg-001", tasks[0], "and then", None, "queued"),
@@ -49,10 +49,10 @@ def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_come
 
 def test_P6_a_run_that_interrupts_ends_the_active_one_and_what_that_wrote_stays(server: Scripted):
     thread = new_id()
-    first, made = server.begin(ask("hold", thread=thread))
-    second = server.post(asked("stop, do this", thread, "interrupt"))
+    first, model_request = server.begin(ask("hold", thread=thread))
+    second = server.post(make_body("stop, do this", thread, "interrupt"))
     assert second.status == 202
-    assert made.wait_disconnected()
+    assert model_request.wait_disconnected()
     events = server.reader(first).wait()
     assert events[-1].event["outcome"] == {"type": "cancelled"}
     server.reader(str(second.json["taskId"])).wait()
@@ -71,8 +71,8 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
     """A server with low limits. Each test has a user of its own."""
     keys = ",".join(f"{name}:{name}-key-of-our-tests-here" for name in ("carol", "dave", "erin", "frank"))
     settings = {"USER_RUNS": "3", "THREAD_QUEUE": "1", "QUEUE": "2", "USER_TOKENS": "10"}
-    known = {"RECTO_API_KEYS": keys, **{f"RECTO_{name}": value for name, value in settings.items()}}
-    with scripted_server(tmp_path_factory.mktemp("limited"), known) as server:
+    environment = {"RECTO_API_KEYS": keys, **{f"RECTO_{name}": value for name, value in settings.items()}}
+    with scripted_server(tmp_path_factory.mktemp("limited"), environment) as server:
         yield server
 
 
@@ -88,13 +88,13 @@ def assert_too_many(reply: HttpReply, detail: str, longest: int) -> None:
 
 
 def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: Scripted):
-    carol, dave, known = of(limited, "carol"), of(limited, "dave"), ask("hold")
-    thread = str(known["threadId"])
-    first, _ = carol.begin(known)
+    carol, dave, waiting = of(limited, "carol"), of(limited, "dave"), ask("hold")
+    thread = str(waiting["threadId"])
+    first, _ = carol.begin(waiting)
     assert carol.post(ask("second", thread=thread)).status == 202
     problem = "1 runs are queued for this thread, which is the limit. Wait for one to end, or cancel one."
     for multitask in ("enqueue", "interrupt"):
-        assert_too_many(carol.post(asked("third", thread, multitask)), problem, 60)
+        assert_too_many(carol.post(make_body("third", thread, multitask)), problem, 60)
     # One that was refused has interrupted nothing.
     assert states(carol, thread) == [("running", None, True), ("queued", None, False)]
     carol.begin(ask("hold"))
@@ -104,11 +104,11 @@ def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: 
         assert_too_many(carol.post(more, accept=accept), problem, 60)
     # No thread is left of it, a request that is known is answered, and others have their own count.
     assert request(carol.url, "GET", f"/api/v1/agent/threads/{more['threadId']}", token=carol.token).status == 404
-    assert carol.post(known).json["taskId"] == first
-    erin, held, other = of(limited, "erin"), ask("hold"), ask("hold")
-    dave.begin(held)
+    assert carol.post(waiting).json["taskId"] == first
+    erin, held_request, other = of(limited, "erin"), ask("hold"), ask("hold")
+    dave.begin(held_request)
     erin.begin(other)
-    assert dave.post(ask("second", thread=str(held["threadId"]))).status == 202
+    assert dave.post(ask("second", thread=str(held_request["threadId"]))).status == 202
     assert_too_many(erin.post(ask("third", thread=str(other["threadId"]))), "2 runs are queued for this server", 60)
     assert request(carol.url, "POST", f"{RUNS}/{first}/cancel", token=carol.token).status == 200
     carol.reader(first).wait()

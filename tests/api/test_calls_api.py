@@ -25,19 +25,19 @@ RUNS = "/api/v1/agent/runs"
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, calls.ROUTES) as made:
-        yield made
+    async with local_api(tmp_path, calls.ROUTES) as server:
+        yield server
 
 
 async def a_call(api: LocalApi) -> Lease:
     lease = await begin(api.store, "r1")
-    await api.store.runs.record(lease, RunChange(call_start=begun(1)), at(1))
-    ended = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
-    await api.store.runs.record(lease, RunChange(call_end=ended), at(3))
+    await api.store.runs.record(lease, RunChange(call_start=begin_call(1)), at(1))
+    call_end = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
+    await api.store.runs.record(lease, RunChange(call_end=call_end), at(3))
     return lease
 
 
-def begun(number: int, manifest: Mapping[str, object] = MANIFEST) -> CallStart:
+def begin_call(number: int, manifest: Mapping[str, object] = MANIFEST) -> CallStart:
     segments = [Segment(data=piece, sha256=sha256(piece).digest()) for piece in PIECES]
     hashes = b"".join([segment.sha256 for segment in segments])
     return CallStart(
@@ -55,7 +55,7 @@ def begun(number: int, manifest: Mapping[str, object] = MANIFEST) -> CallStart:
 
 async def test_X1_calls_are_listed_with_what_they_took(api: LocalApi):
     lease = await a_call(api)
-    wanted = {
+    expected = {
         "n": 1,
         "purpose": "reply",
         "model": "gpt-x",
@@ -70,20 +70,20 @@ async def test_X1_calls_are_listed_with_what_they_took(api: LocalApi):
         "error": None,
     }
     for id in (lease.run, "r1"):
-        assert (await api.ask("GET", f"{RUNS}/{id}/calls")).json == {"calls": [wanted]}
-    seen = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
+        assert (await api.ask("GET", f"{RUNS}/{id}/calls")).json == {"calls": [expected]}
+    call_row = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
     page = {"model": "x", "messages": [1000.0, "四"]}
     more: dict[str, object] = {"bytes": len(BODY), "verified": True, "damaged": [], "page": page}
     room: dict[str, object] = {"window": 128_000, "compactAt": 102_400, "prices": None}
-    assert seen == {**wanted, **more, **room, "manifest": shown('{"model": "x",')}
+    assert call_row == {**expected, **more, **room, "manifest": make_row('{"model": "x",')}
     raw = await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1")
     assert (raw.body, raw.headers["content-type"]) == (BODY, "application/json")
 
 
-def shown(words: str | None) -> dict[str, object]:
+def make_row(words: str | None) -> dict[str, object]:
     """The manifest as people get it."""
-    named = {"ruleName": "system prompt", "ruleLink": "docs/rules.md#s9", "words": words}
-    return {**MANIFEST, "parts": [{**PART, **named}]}
+    fields = {"ruleName": "system prompt", "ruleLink": "docs/rules.md#s9", "words": words}
+    return {**MANIFEST, "parts": [{**PART, **fields}]}
 
 
 # Calls of a thread
@@ -100,7 +100,7 @@ async def a_run(api: LocalApi, name: str, calls: int, thread: str = THREAD, *, o
     await admit(api.store, name, thread, owner=owner)
     (run,) = await api.store.runs.claim(NODE, at(0), 1)
     for number in range(1, calls + 1):
-        await api.store.runs.record(lease_of(run), RunChange(call_start=begun(number)), at(1))
+        await api.store.runs.record(lease_of(run), RunChange(call_start=begin_call(number)), at(1))
     await api.store.runs.record(lease_of(run), RunChange(ending=RunEnding(outcome="done")), at(2))
     return run.id
 
@@ -109,9 +109,9 @@ async def test_X1_the_calls_of_a_thread_are_told_newest_first_and_no_more_than_w
     first, second = await a_run(api, "r1", 2), await a_run(api, "r2", 3)
     await a_run(api, "r3", 1, OTHER)
     every = [(second, 3), (second, 2), (second, 1), (first, 2), (first, 1)]
-    for query, wanted in (("", every), ("?limit=500", every), ("?limit=4", every[:4]), ("?limit=1", every[:1])):
+    for query, expected_rows in (("", every), ("?limit=500", every), ("?limit=4", every[:4]), ("?limit=1", every[:1])):
         rows = (await api.ask("GET", threads_calls(THREAD) + query)).rows("calls")
-        assert [(row["run"], row["n"]) for row in rows] == wanted
+        assert [(row["run"], row["n"]) for row in rows] == expected_rows
     for row in rows:
         (of_run,) = [one for one in (await api.ask("GET", f"{RUNS}/r2/calls")).rows("calls") if one["n"] == 3]
         assert row == {**of_run, "run": second, "saved": None}
@@ -124,7 +124,7 @@ async def test_X1_a_call_of_a_thread_tells_the_tokens_that_were_kept_out_of_its_
         {**PART, "source": "m", "role": "user", "decision": decision, "reason": "", "tokens": {"before": b, "after": a}}
         for decision, b, a in tokens
     ]
-    await api.store.runs.record(lease, RunChange(call_start=begun(1, {"parts": parts, "tokens": 43})), at(1))
+    await api.store.runs.record(lease, RunChange(call_start=begin_call(1, {"parts": parts, "tokens": 43})), at(1))
     (row,) = (await api.ask("GET", threads_calls(THREAD))).rows("calls")
     assert (row["tokens"], row["saved"]) == (43, 90 + 40 + 1)
     harm(tmp_path, update(CALL_TABLE).values(manifest=b"no zlib"))
@@ -137,7 +137,7 @@ ANOTHER = b"x\x9c\x03\x00\x00\x00\x00\x01"
 
 
 @pytest.mark.parametrize(
-    ("damage", "named"),
+    ("damage", "field"),
     [
         (update(SEGMENTS).where(SEGMENTS.c.hash == HASH).values(data=ANOTHER), HASH.hex()),
         (delete(SEGMENTS).where(SEGMENTS.c.hash == HASH), HASH.hex()),
@@ -146,24 +146,29 @@ ANOTHER = b"x\x9c\x03\x00\x00\x00\x00\x01"
     ],
 )
 async def test_X1_what_was_damaged_is_named_and_never_shown_as_what_was_sent(
-    api: LocalApi, tmp_path: Path, damage: object, named: str
+    api: LocalApi, tmp_path: Path, damage: object, field: str
 ):
     await a_call(api)
     harm(tmp_path, damage)
-    seen = await api.ask("GET", f"{RUNS}/r1/calls/1")
-    assert (seen.status, seen.json["verified"], seen.json["page"], seen.json["bytes"]) == (200, False, None, None)
-    damaged = seen.json["damaged"]
+    response = await api.ask("GET", f"{RUNS}/r1/calls/1")
+    assert (response.status, response.json["verified"], response.json["page"], response.json["bytes"]) == (
+        200,
+        False,
+        None,
+        None,
+    )
+    damaged = response.json["damaged"]
     assert isinstance(damaged, list)
-    assert named in damaged
-    assert seen.json["manifest"] == shown(None)
-    assert_problem(await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1"), 409, named)
+    assert field in damaged
+    assert response.json["manifest"] == make_row(None)
+    assert_problem(await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1"), 409, field)
 
 
 async def test_X1_a_damaged_manifest_is_named_and_the_page_is_still_told(api: LocalApi, tmp_path: Path):
     await a_call(api)
     harm(tmp_path, update(CALL_TABLE).values(manifest=b"no zlib"))
-    seen = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
-    assert (seen["verified"], seen["damaged"], seen["manifest"]) == (False, ["manifest"], None)
+    call_row = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
+    assert (call_row["verified"], call_row["damaged"], call_row["manifest"]) == (False, ["manifest"], None)
     assert (await api.ask("GET", f"{RUNS}/r1/calls")).status == 200
     assert (await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1")).body == BODY
 

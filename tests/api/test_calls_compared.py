@@ -47,10 +47,10 @@ async def test_X1_calls_of_two_runs_are_compared_and_a_turn_that_closed_is_the_c
     thread = new_id()
     first = await make(server, "one", thread=thread)
     second = await make(server, "two", thread=thread)
-    found = await ask(server, f"{first}/calls/1/diff/1?run={second}")
-    broken = cast("Mapping[str, Json]", found["prefixBreak"])
+    response = await ask(server, f"{first}/calls/1/diff/1?run={second}")
+    broken = cast("Mapping[str, Json]", response["prefixBreak"])
     assert broken["cause"] == "turn_closed"
-    changed = [part for part in cast("list[Mapping[str, Json]]", found["parts"]) if part["change"] == "changed"]
+    changed = [part for part in cast("list[Mapping[str, Json]]", response["parts"]) if part["change"] == "changed"]
     assert broken["source"] == cast("Mapping[str, Json]", changed[0]["before"])["source"]
     assert "content" in cast("list[str]", changed[0]["fields"])
 
@@ -69,7 +69,7 @@ async def test_P5_calls_of_somebody_else_are_compared_with_nothing(server: InPro
         assert (reply.status, b"secret" in reply.body) == (404, False)
 
 
-REFUSED = {
+REJECTIONS = {
     404: ["calls/1/diff/9", "calls/9/diff/1", "calls/1/diff/1?run=nobody", "calls/1/diff/1?run=%00"],
     422: ["calls/1/diff/0", "calls/1/diff/x", "calls/1?as=xml", "calls?as=curl"],
 }
@@ -77,7 +77,7 @@ REFUSED = {
 
 async def test_X1_what_cannot_be_compared_or_written_is_refused(server: InProcess):
     run = await make(server, "hello")
-    for status, paths in REFUSED.items():
+    for status, paths in REJECTIONS.items():
         for path in paths:
             assert (await server.send("GET", f"{RUNS}/{run}/{path}", token=ANN)).status == status, path
 
@@ -123,7 +123,9 @@ async def test_X1_a_har_file_has_each_call_with_its_page_and_its_times(server: I
     log = log_of(reply)
     assert (log["version"], cast("Mapping[str, Json]", log["creator"])["name"]) == ("1.2", "recto")
     entries = cast("list[Mapping[str, Mapping[str, Json]]]", log["entries"])
-    assert [text_of(entry) for entry in entries] == [made.body.decode() for made in server.model.requests]
+    assert [text_of(entry) for entry in entries] == [
+        model_request.body.decode() for model_request in server.model.requests
+    ]
     entry = entries[0]
     assert entry["request"]["url"] == f"{server.model.url}/chat/completions"
     assert (entry["request"]["method"], entry["response"]["status"], entry["_recto"]["verified"]) == ("POST", 200, True)

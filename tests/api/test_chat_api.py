@@ -30,28 +30,28 @@ class Door:
     """The route, and the runs that would have been stored."""
 
     api: LocalApi
-    admitted: list[Admission] = field(default_factory=list[Admission])
+    admissions: list[Admission] = field(default_factory=list[Admission])
 
     async def run_of(self, body: object) -> RunInput:
         """The run a request comes to."""
         with pytest.raises(RuntimeError, match="enough"):
             await self.api.ask("POST", CHAT, body)
-        found = stored_input(self.admitted[-1].input)
-        assert self.admitted[-1].parsed == found
-        return found
+        parsed_input = stored_input(self.admissions[-1].input)
+        assert self.admissions[-1].parsed == parsed_input
+        return parsed_input
 
 
 @pytest.fixture
 async def door(tmp_path: Path) -> AsyncIterator[Door]:
     async with local_api(tmp_path, chat.ROUTES) as api:
-        made = Door(api=api)
+        door = Door(api=api)
 
         async def admit(admission: Admission) -> AdmissionResult:
-            made.admitted.append(admission)
+            door.admissions.append(admission)
             raise RuntimeError("enough")
 
         api.change(admit=admit)
-        yield made
+        yield door
 
 
 def words_of(run: RunInput) -> list[str]:
@@ -77,7 +77,7 @@ def deep(levels: int) -> bytes:
     return b'{"messages": [{"role": "user", "content": [{"type": "x", "y": %b1%b}]}]}' % (b"[" * levels, b"]" * levels)
 
 
-SAID: list[tuple[Json, list[str]]] = [
+REPLIES: list[tuple[Json, list[str]]] = [
     ({"message": "hi"}, ["hi"]),
     ({"message": " hi\n", "messages": PAST}, [" hi\n"]),
     ({"message": " \n", "messages": PAST}, ["last"]),
@@ -88,7 +88,7 @@ SAID: list[tuple[Json, list[str]]] = [
 
 
 async def test_P16_the_message_wins_then_the_last_of_the_user(door: Door):
-    for body, words in SAID:
+    for body, words in REPLIES:
         run = await door.run_of(body)
         assert [message.role for message in run.messages] == ["user"]
         assert words_of(run) == words, body
@@ -103,31 +103,34 @@ async def test_P16_without_a_conversation_a_new_one_begins_and_ids_are_new_each_
 
 async def test_P16_a_conversation_goes_on_under_its_id(door: Door):
     assert (await door.run_of({"message": "hi", "conversation_id": THREAD})).thread == THREAD
-    assert door.admitted[-1].thread == THREAD.lower()
+    assert door.admissions[-1].thread == THREAD.lower()
 
 
 async def test_P1_P16_skill_tone_and_zone_are_wishes_of_the_run_and_all_else_is_ignored(door: Door):
-    asked: dict[str, Json] = {"message": "hi", "skill": "core", "voice_mode": "warm", "agent": "x", "threadId": 7}
-    asked |= {"timezone": "Asia/Shanghai"}
+    body: dict[str, Json] = {"message": "hi", "skill": "core", "voice_mode": "warm", "agent": "x", "threadId": 7}
+    body |= {"timezone": "Asia/Shanghai"}
     options = {"skill": "core", "voice_mode": "warm", "timezone": "Asia/Shanghai"}
-    assert (await door.run_of(asked)).props == options
+    assert (await door.run_of(body)).props == options
     assert (await door.run_of({"message": "hi", "skill": " ", "voice_mode": None})).props == {}
 
 
-REFUSED: list[tuple[object, str]] = [
-    (b"", "body: is no JSON"),
+REJECTIONS: list[tuple[object, str]] = [
+    (b"", "body: is not JSON"),
     ([], "body: must be an object, is an array"),
-    ({}, "send the user's words as `message`"),
-    ({"message": " "}, "send the user's words as `message`"),
-    ({"messages": [{"role": "assistant", "content": "x"}]}, "send the user's words as `message`"),
-    ({"messages": [a_user([])]}, "send the user's words as `message`"),
-    ({"messages": [a_user([{"type": "text", "text": " "}, {"type": "text"}])]}, "send the user's words as `message`"),
+    ({}, "message: is missing. Send the text as `message`"),
+    ({"message": " "}, "message: is missing. Send the text as `message`"),
+    ({"messages": [{"role": "assistant", "content": "x"}]}, "message: is missing. Send the text as `message`"),
+    ({"messages": [a_user([])]}, "message: is missing. Send the text as `message`"),
+    (
+        {"messages": [a_user([{"type": "text", "text": " "}, {"type": "text"}])]},
+        "message: is missing. Send the text as `message`",
+    ),
     ({"message": 7}, "message: must be a string, is a number"),
     ({"messages": {}}, "messages: must be an array, is an object"),
     ({"messages": ["x"]}, "messages[0]: must be an object, is a string"),
     ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content: must be an array, is a number"),
     (deep(300), "messages[0].content: is nested too deep to be stored"),
-    (deep(200), "body: is nested more than 128 deep"),
+    (deep(200), "body: is nested more than 128 levels deep"),
     ({"message": "x", "skill": 7}, "skill: must be a string, is a number"),
     ({"message": "x", "timezone": "Beijing"}, "timezone: 'Beijing' is no time zone; name one such as Asia/Shanghai"),
     ({"message": "x", "conversation_id": "no"}, "conversation_id: must be a UUID, is 'no'"),
@@ -135,12 +138,12 @@ REFUSED: list[tuple[object, str]] = [
 
 
 async def test_P16_what_cannot_be_a_message_is_refused_in_words_that_say_what_to_send(door: Door):
-    for body, words in REFUSED:
+    for body, words in REJECTIONS:
         assert_problem(await door.api.ask("POST", CHAT, body), 422, words)
-    assert door.admitted == []
+    assert door.admissions == []
 
 
-def named(answer: Answer) -> tuple[Json, Json]:
+def read_names(answer: Answer) -> tuple[Json, Json]:
     """The field that is wrong, and what is told of it first."""
     return answer.rows("errors")[0]["field"], answer.json["detail"]
 
@@ -163,20 +166,20 @@ async def test_P16_a_refusal_names_the_field_as_the_client_sent_it(door: Door):
     for body, field_name in WRONG_FIELDS:
         answer = await door.api.ask("POST", CHAT, body)
         assert answer.status == 422
-        where, detail = named(answer)
+        where, detail = read_names(answer)
         assert (where, str(detail).partition(": ")[0]) == (field_name, field_name)
     for body, where in (
         ({"message": "x" * 10_001}, "message"),
         ({"messages": [a_user("x" * 10_001)]}, "messages[0].content"),
     ):
-        assert named(await door.api.ask("POST", CHAT, body)) == (where, LONG_WORDS)
+        assert read_names(await door.api.ask("POST", CHAT, body)) == (where, LONG_WORDS)
 
 
 async def test_P16_a_history_that_is_not_read_may_be_long_and_is_not_stored(door: Door):
     past: list[Json] = [{"role": "assistant", "content": "never " * 50_000}, a_user("last")]
     for body in ({"message": "hi", "messages": past}, {"messages": past}):
         await door.run_of(body)
-        assert len(door.admitted[-1].input) < 500
+        assert len(door.admissions[-1].input) < 500
 
 
 async def test_P16_a_body_has_a_size_of_its_own_and_the_parts_of_a_message_what_a_run_may(door: Door):
@@ -185,7 +188,7 @@ async def test_P16_a_body_has_a_size_of_its_own_and_the_parts_of_a_message_what_
     assert_problem(await door.api.ask("POST", CHAT, body + b" "), 413, "Request body exceeds size limit")
     part = {"type": "text", "text": "", "more": "x" * MAX_BYTES}
     answer = await door.api.ask("POST", CHAT, {"messages": [a_user([*PARTS, part])]})
-    assert_problem(answer, 413, "The parts of the message exceed 262,144 bytes. Upload files, and name the urls")
+    assert_problem(answer, 413, "The parts of the message exceed 262,144 bytes. Upload files, and send their URLs")
     past: list[Json] = [{}] * 65_536
     answer = await door.api.ask("POST", CHAT, {"messages": [*past, a_user("last")]})
     assert_problem(answer, 413, "Request body has more than 65,536 objects and arrays.")
@@ -207,35 +210,35 @@ async def a_picture(door: Door, owner: str = "ann", allowed: FileInput = ANY) ->
     return door.api.backend.files.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
 
 
-def shown(url: str) -> list[Json]:
+def image_parts(url: str) -> list[Json]:
     return [{"type": "text", "text": "What is it?"}, {"type": "image", "source": {"type": "url", "value": url}}]
 
 
 async def test_P16_pictures_of_the_last_message_go_with_it_as_in_any_run(door: Door):
     url = await a_picture(door)
-    for parts in (shown(url), shown(url)[1:], [{"type": "binary", "mimeType": "image/png", "url": url}]):
+    for parts in (image_parts(url), image_parts(url)[1:], [{"type": "binary", "mimeType": "image/png", "url": url}]):
         run = await door.run_of({"messages": [*PAST, a_user(parts)]})
         (user,) = run.messages
         assert isinstance(user, UserMessage)
         assert [type(part).__name__ for part in user.parts] == (["Text", "File"] if len(parts) == 2 else ["File"])
         # By its attachment, with no signature (P10).
-        assert b"recto-attachment:" in door.admitted[-1].input
-        assert url.encode() not in door.admitted[-1].input
-        assert [ref.name for ref in door.admitted[-1].files] == ["a.png"]
+        assert b"recto-attachment:" in door.admissions[-1].input
+        assert url.encode() not in door.admissions[-1].input
+        assert [ref.name for ref in door.admissions[-1].files] == ["a.png"]
 
 
 async def test_P2_a_picture_that_is_not_signed_not_theirs_or_not_taken_is_refused_where_it_stands(door: Door):
     theirs, mine = await a_picture(door, "bob"), await a_picture(door)
     for url in (theirs, f"{mine}0", "https://elsewhere.example/a.png"):
-        answer = await door.api.ask("POST", CHAT, {"messages": [*PAST, a_user(shown(url))]})
-        assert named(answer) == ("messages[4].content[1]", NOT_SIGNED)
+        answer = await door.api.ask("POST", CHAT, {"messages": [*PAST, a_user(image_parts(url))]})
+        assert read_names(answer) == ("messages[4].content[1]", NOT_SIGNED)
     data: Json = {"type": "binary", "mimeType": "image/png", "url": mine, "data": "AA=="}
     answer = await door.api.ask("POST", CHAT, {"messages": [a_user([data])]})
-    assert named(answer) == ("messages[0].content[0].data", HAS_DATA)
+    assert read_names(answer) == ("messages[0].content[0].data", HAS_DATA)
     await a_picture(door, allowed=replace(ANY, images=False))
-    answer = await door.api.ask("POST", CHAT, {"messages": [a_user(shown(mine))]})
-    assert (answer.status, str(named(answer)[0])[:19]) == (422, "messages[0].content")
-    assert door.admitted == []
+    answer = await door.api.ask("POST", CHAT, {"messages": [a_user(image_parts(mine))]})
+    assert (answer.status, str(read_names(answer)[0])[:19]) == (422, "messages[0].content")
+    assert door.admissions == []
 
 
 # Over real HTTP

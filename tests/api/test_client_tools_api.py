@@ -40,7 +40,9 @@ def pending(server: Scripted, body: Mapping[str, Json]) -> list[Mapping[str, Jso
 
 def with_results(body: Mapping[str, Json], run: str, **results: str) -> dict[str, Json]:
     """The next run: the same user message, and results by the id of their call."""
-    tools = [{"id": f"r-{id}", "role": "tool", "toolCallId": id, "content": said} for id, said in results.items()]
+    tools = [
+        {"id": f"r-{id}", "role": "tool", "toolCallId": id, "content": messages} for id, messages in results.items()
+    ]
     return {**body, "runId": f"{body['runId']}-{run}", "messages": [*cast("list[Json]", body["messages"]), *tools]}
 
 
@@ -49,12 +51,12 @@ def problem(server: Scripted, body: Mapping[str, Json]) -> list[tuple[Json, Json
     return [(row["role"], row["content"]) for row in rows]
 
 
-def all_words(made: Request) -> str:
-    return "\n".join(str(message.get("content")) for message in page_messages(made))
+def all_words(model_request: Request) -> str:
+    return "\n".join(str(message.get("content")) for message in page_messages(model_request))
 
 
-def system_of(made: Request) -> str:
-    return "\n".join(str(message["content"]) for message in page_messages(made) if message["role"] == "system")
+def system_of(model_request: Request) -> str:
+    return "\n".join(str(message["content"]) for message in page_messages(model_request) if message["role"] == "system")
 
 
 # A call and its result
@@ -64,18 +66,18 @@ def system_of(made: Request) -> str:
 def test_P11_a_call_of_a_clients_tool_waits_for_its_result_and_the_next_run_brings_it(server: Scripted, agent: str):
     body = asking(agent)
     events, _ = server.play(body, calling(agent, '{"city": "北京"}'))
-    found = server.get(f"/runs/{body['runId']}")
-    assert (found["status"], found["outcome"]) == ("waiting", "waiting")
+    response = server.get(f"/runs/{body['runId']}")
+    assert (response["status"], response["outcome"]) == ("waiting", "waiting")
     [call] = pending(server, body)
     assert (call["name"], call["arguments"]) == ("get_weather", '{"city": "北京"}')
     assert events[-1].event["outcome"] == {"type": "success", "pendingToolCallIds": [call["id"]]}
     assert not [event for event in events if b"<tool_call>" in event.body]
 
-    events, [made] = server.play(with_results(body, "2", **{str(call["id"]): "晴, 25"}), Answer(text="晴天。"))
+    events, [model_request] = server.play(with_results(body, "2", **{str(call["id"]): "晴, 25"}), Answer(text="晴天。"))
     assert events[-1].event["outcome"] == {"type": "success"}
     assert pending(server, body) == []
     assert server.get(f"/runs/{body['runId']}-2")["status"] == "finished"
-    assert "晴, 25" in all_words(made)
+    assert "晴, 25" in all_words(model_request)
     assert [words for role, words in problem(server, body) if role == "user"] == ["北京天气怎么样?"]
     assert problem(server, body)[-2:] == [("tool", "晴, 25"), ("assistant", "晴天。")]
 
@@ -104,14 +106,14 @@ def test_P3_P12_context_stands_in_the_reminder_and_a_clients_system_words_where_
     server: Scripted, agent: str, is_trusted: bool
 ):
     body = bringing(agent)
-    _, [made] = server.play(body, Answer(text="Good."))
-    reminder, _, words = str(page_messages(made)[-1]["content"]).partition("</system-reminder>")
+    _, [model_request] = server.play(body, Answer(text="Good."))
+    reminder, _, words = str(page_messages(model_request)[-1]["content"]).partition("</system-reminder>")
     assert words.strip() == "hello"
     context = reminder[reminder.index("# Context") : reminder.index("# Current time")]
     assert all(part in context for part in ("Where the user is", "In &lt;Paris&gt;"))
     for part in ("SYSTEM-WORDS", "DEVELOPER-WORDS"):
-        assert (part in context, part in system_of(made)) == (not is_trusted, is_trusted)
+        assert (part in context, part in system_of(model_request)) == (not is_trusted, is_trusted)
     # A client's copies of what others said are neither sent nor stored.
     for part in ("ASSISTANT-WORDS", "REASONING-WORDS", "ACTIVITY-WORDS", "TOOL-WORDS"):
-        assert part not in all_words(made)
+        assert part not in all_words(model_request)
     assert problem(server, body) == [("user", "hello"), ("assistant", "Good.")]

@@ -12,7 +12,7 @@ import pytest
 from recto.conversation.json import Json, dump, load_object
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted, scripted_server
-from tests.api.test_interrupts_api import DONE, asked, item, outcome, results, resuming, waiting
+from tests.api.test_interrupts_api import DONE, interrupt_ids, item, outcome, results, resuming, waiting
 from tests.support.client import HttpReply, ask, request
 from tests.tools.commands.test_terminal_execute import command_lines
 from tests.waiting import wait_for
@@ -50,8 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Generator[Scripted]:
-    with scripted_server(folder / "data", lay_out(folder)) as made:
-        yield made
+    with scripted_server(folder / "data", lay_out(folder)) as server:
+        yield server
 
 
 def run(command: str, id: str = "run", **rest: Json) -> Call:
@@ -75,7 +75,7 @@ def test_R15_a_mode_says_which_calls_a_person_has_to_agree_to(server: Scripted, 
     there = [(folder / "work" / f"{mode}{ending}").exists() for ending in (".txt", ".out")]
     assert there == ["put" not in asks, "run" not in asks]
     if asks:
-        events, _ = server.play(resuming(body, *[item(id) for id in asked(events)]), DONE)
+        events, _ = server.play(resuming(body, *[item(id) for id in interrupt_ids(events)]), DONE)
     assert outcome(events) == {"type": "success"}
     assert load_object(results(events)["run"]) == {"stdout": "", "stderr": "", "exitCode": 0}
     assert (folder / "work" / f"{mode}.out").read_text() == "ran\n"
@@ -99,8 +99,8 @@ def test_R12_nothing_is_put_back_in_a_folder_that_a_command_of_another_thread_is
         path = f"/api/v1/agent/threads/{mine['threadId']}/files/restore"
         return request(server.url, "POST", path, {"messageId": message, "paths": ["mine.txt"]}, token=ALICE)
 
-    refused = put_back()
-    assert (refused.status, "at work in this folder" in str(refused.json["detail"])) == (409, True)
+    rejection = put_back()
+    assert (rejection.status, "at work in this folder" in str(rejection.json["detail"])) == (409, True)
     (work / "go").touch()
     reader.wait()
     wait_for(lambda: put_back().status == 200)
@@ -112,8 +112,8 @@ def test_P8_output_is_seen_while_a_command_runs_and_a_cancel_ends_it(server: Scr
     server.answers[:] = [Answer(calls=(run("echo first line; sleep 83.5"),))]
     run_id = str(server.post(body).json["taskId"])
     reader = server.reader(run_id)
-    seen = reader.wait_for(lambda sent: b"first line\\n" in sent.body and b"recto.progress" in sent.body)
-    content = cast("Mapping[str, Json]", seen.event["content"])
+    event = reader.wait_for(lambda received: b"first line\\n" in received.body and b"recto.progress" in received.body)
+    content = cast("Mapping[str, Json]", event.event["content"])
     assert (content["label"], content["text"]) == ("echo first line; sleep 83.5", "first line\n")
     request(server.url, "POST", f"/api/v1/agent/runs/{run_id}/cancel", token=ALICE)
     assert outcome(reader.wait()) == {"type": "cancelled"}
@@ -142,14 +142,16 @@ def test_R15_where_no_sandbox_works_the_start_says_so_and_every_command_asks(tmp
     without = {"PATH": f"{broken}:{os.environ['PATH']}", "PYTHONPATH": str(broken)}
     laid_out = lay_out(tmp_path)
     settings = {**laid_out, **without}
-    with scripted_server(tmp_path / "data", settings) as made:
-        assert made.process.output.count("Commands of agents run without a sandbox here") == 1
+    with scripted_server(tmp_path / "data", settings) as server:
+        assert server.process.output.count("Commands of agents run without a sandbox here") == 1
         body = to("full")
-        [id] = asked(made.play(body, Answer(calls=(put("full.txt"), run("echo $0 $HOME > out; echo $RECTO_AGENT"))))[0])
+        [id] = interrupt_ids(
+            server.play(body, Answer(calls=(put("full.txt"), run("echo $0 $HOME > out; echo $RECTO_AGENT"))))[0]
+        )
         assert ((tmp_path / "work/full.txt").exists(), (tmp_path / "work/out").exists()) == (True, False)
-        events, _ = made.play(resuming(body, item(id)), DONE)
+        events, _ = server.play(resuming(body, item(id)), DONE)
         assert load_object(results(events)["run"]) == {"stdout": "\n", "stderr": "", "exitCode": 0}
     environment = {**os.environ, **settings}
     command = [sys.executable, "-m", "recto", "serve", "--check"]
-    said = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert "commands: no sandbox: every command asks" in " ".join(said.split())
+    output = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "commands: no sandbox: every command asks" in " ".join(output.split())

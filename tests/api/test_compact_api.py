@@ -29,8 +29,8 @@ SUMMARY = Answer(text="SUMMARY: words.")
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcess]:
     # So that tries that fail are not waited for.
-    async with in_process(tmp_path, monkeypatch, settings=SETTINGS, retry_seconds=0) as made:
-        yield made
+    async with in_process(tmp_path, monkeypatch, settings=SETTINGS, retry_seconds=0) as server:
+        yield server
 
 
 async def talk(server: InProcess, *words: str) -> str:
@@ -57,9 +57,12 @@ async def test_R13_what_is_old_is_summarised_and_the_last_turn_stays(server: InP
     before = rows(tmp_path)
     events = await compact(server, thread, SUMMARY)
     assert types_of(without_progress(events)) == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"]
-    told = {"label": "compact", "total": 1, "unit": "pieces"}
-    ended = {"status": "ended", "done": 1, **told}
-    assert [events[place].event["content"] for place in (2, -3)] == [{"status": "running", "done": 0, **told}, ended]
+    fields = {"label": "compact", "total": 1, "unit": "pieces"}
+    end_row = {"status": "ended", "done": 1, **fields}
+    assert [events[place].event["content"] for place in (2, -3)] == [
+        {"status": "running", "done": 0, **fields},
+        end_row,
+    ]
     assert events[-1].event["outcome"] == {"type": "success"}
     assert "result" not in events[-1].event
     assert rows(tmp_path)[:-1] == before
@@ -75,13 +78,13 @@ async def test_P1_a_run_that_compacts_is_stored_before_it_is_answered_and_is_a_r
     server.answers.append(SUMMARY)
     reply = await server.send("POST", f"{THREADS}/{thread}/compact", {"runId": "tidy"})
     assert (reply.status, reply.json["threadId"], reply.json["runId"]) == (202, thread, "tidy")
-    row = await ended(server, "tidy")
+    row = await wait_for_end(server, "tidy")
     assert (row["status"], row["outcome"], row["calls"]) == ("finished", "done", 1)
     calls = cast("list[Mapping[str, Json]]", (await server.send("GET", f"{RUNS}/tidy/calls")).json["calls"])
     assert [call["purpose"] for call in calls] == ["summary"]
 
 
-async def ended(server: InProcess, run: str) -> Mapping[str, Json]:
+async def wait_for_end(server: InProcess, run: str) -> Mapping[str, Json]:
     await server.send("GET", f"{RUNS}/{run}/events")
     return (await server.send("GET", f"{RUNS}/{run}")).json
 
@@ -89,9 +92,9 @@ async def ended(server: InProcess, run: str) -> Mapping[str, Json]:
 async def test_P4_the_same_request_again_is_the_same_run(server: InProcess):
     thread = await talk(server, LONG, "And now?")
     first = await compact(server, thread, SUMMARY, runId="tidy")
-    asked = len(server.pages)
+    count_before = len(server.pages)
     assert await compact(server, thread, runId="tidy") == first
-    assert len(server.pages) == asked
+    assert len(server.pages) == count_before
     other = await server.send("POST", f"{THREADS}/{await talk(server, LONG)}/compact", {"runId": "tidy"})
     assert other.status == 409
 
@@ -126,8 +129,8 @@ async def test_P8_R13_a_run_that_compacts_is_cancelled_as_any_and_changes_nothin
     thread, gate = await talk(server, LONG, "And now?"), Event()
     before = await server.log(thread)
     reading = asyncio.create_task(compact(server, thread, Answer(text="SUMMARY", hold=gate), runId="tidy"))
-    made = await asyncio.to_thread(server.model.wait_requests, 3)
-    assert await asyncio.to_thread(made[2].wait_held)
+    model_request = await asyncio.to_thread(server.model.wait_requests, 3)
+    assert await asyncio.to_thread(model_request[2].wait_held)
     await server.send("POST", f"{RUNS}/tidy/cancel")
     events = await reading
     gate.set()
@@ -178,8 +181,8 @@ async def test_P11_a_call_that_waits_for_the_client_still_does(server: InProcess
     assert (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"] == before != []
     (call,) = cast("list[Mapping[str, Json]]", before)
     result: Json = {"id": "t1", "role": "tool", "toolCallId": call["id"], "content": "the red one"}
-    said = cast("list[Json]", body["messages"])
-    answer: dict[str, Json] = {**body, "runId": new_id(), "messages": [*said, result]}
+    messages = cast("list[Json]", body["messages"])
+    answer: dict[str, Json] = {**body, "runId": new_id(), "messages": [*messages, result]}
     await server.send("POST", RUNS, answer, headers=STREAM)
     assert "the red one" in str(server.pages[-1])
     assert "Pick one." in str(server.pages[-1])
@@ -200,10 +203,10 @@ async def test_R13_the_open_task_and_file_ids_survive(server: InProcess):
     notes = [Answer(calls=(Call(name="note", arguments=words, id=f"c{one}"),)) for one in range(4)]
     await server.run("Write all of it down.", *notes, failure(400, "no"), thread=thread)
     await compact(server, thread, SUMMARY)
-    asked = str(server.pages[-1])
+    question = str(server.pages[-1])
     id = (await server.backend.store.files.list_refs(thread))[0].id
-    assert f"[document {id}: plan.txt]" in asked
-    assert "Write all of it down." in asked
+    assert f"[document {id}: plan.txt]" in question
+    assert "Write all of it down." in question
     await server.run("Go on.", thread=thread)
     page = str(server.pages[-1])
     assert "SUMMARY" in page

@@ -30,7 +30,7 @@ LONG, END = b"x" * 65_536, b"\r\n\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked" + END
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 HALF = HEAD + b"content-length: 99\r\n\r\n{"
-REFUSED = re.compile(rb"HTTP/1.1 (\d{3}) .*?\r\n\r\n(.*)", re.DOTALL)
+REJECTION = re.compile(rb"HTTP/1.1 (\d{3}) .*?\r\n\r\n(.*)", re.DOTALL)
 LARGE = b"x" * 5_000_000
 
 
@@ -45,12 +45,12 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def refusal(connection: RawConnection) -> tuple[int, str]:
     """Return the status and the code of the problem that is answered before the connection is closed."""
-    found = REFUSED.search(await connection.rest())
-    assert found
-    assert b"content-type: application/problem+json" in found[0]
-    assert b"x-content-type-options: nosniff" in found[0]
-    assert b"connection: close" in found[0]
-    return int(found[1]), str((load_object(found[2]) or {})["code"])
+    match = REJECTION.search(await connection.rest())
+    assert match
+    assert b"content-type: application/problem+json" in match[0]
+    assert b"x-content-type-options: nosniff" in match[0]
+    assert b"connection: close" in match[0]
+    return int(match[1]), str((load_object(match[2]) or {})["code"])
 
 
 # Heads
@@ -101,7 +101,7 @@ async def test_C3_thousands_of_requests_sent_ahead_are_neither_read_nor_answered
 
 
 @pytest.mark.parametrize(
-    ("sent", "second", "answer"),
+    ("data", "second", "answer"),
     [
         (b"", 10, b""),
         (b"\r\n", 10, b"HTTP/1.1 408"),
@@ -110,15 +110,15 @@ async def test_C3_thousands_of_requests_sent_ahead_are_neither_read_nor_answered
         (GET + b"\r\n", 5, b"HTTP/1.1 200"),
     ],
 )
-def test_C3_a_connection_that_falls_silent_before_a_request_is_closed(sent: bytes, second: int, answer: bytes):
+def test_C3_a_connection_that_falls_silent_before_a_request_is_closed(data: bytes, second: int, answer: bytes):
     async def fall_silent() -> bytes:
         async with RawServer(app) as server:
             one = await server.dial()
-            one.writer.write(sent)
+            one.writer.write(data)
             return await one.rest()
 
-    body, ended = run_virtually(fall_silent())
-    assert (body[: len(answer)], bool(body), ended) == (answer, bool(answer), second)
+    body, end = run_virtually(fall_silent())
+    assert (body[: len(answer)], bool(body), end) == (answer, bool(answer), second)
 
 
 def test_C3_a_head_that_comes_byte_by_byte_has_no_more_time():
@@ -179,26 +179,26 @@ async def test_P2_a_body_that_falls_silent_is_refused(tmp_path: Path, method: st
 # Bodies
 
 IDS = b'{"threadId": "550e8400-e29b-41d4-a716-446655440000", "runId": "r", "messages": ['
-SAID = b'{"id": "m", "role": "user", "content": "hi"}'
+MESSAGE = b'{"id": "m", "role": "user", "content": "hi"}'
 
 
-def filled(before: bytes, part: bytes, after: bytes, size: int = 262_144) -> bytes:
+def fill(before: bytes, part: bytes, after: bytes, size: int = 262_144) -> bytes:
     """A body of as many of a part as there is room for."""
     return before + b",".join([part] * ((size - len(before) - len(after)) // (len(part) + 1))) + after
 
 
 CHATS = [(b"{}", 8_388_608, 413), (b"{}", 1_048_576, 413), (b"1", 1_048_576, 422)]
 PARTS = [
-    ("POST", RUNS, filled(IDS, b"{}", b"]}"), 422),
-    ("POST", RUNS, filled(IDS, b'{"id":"","role":"user","content":""}', b"]}"), 422),
-    ("POST", RUNS, filled(IDS + b'{"id": "m", "role": "user", "content": [', b'{"type":"binary"}', b"]}]}"), 422),
-    ("POST", RUNS, filled(IDS + SAID + b'], "tools": [', b'{"name":"a"}', b"]}"), 422),
-    ("POST", RUNS, filled(IDS + SAID + b'], "state": [', b"[]", b',"\\u0000"]}'), 422),
-    ("POST", "/api/v1/agent/datasets", filled(b'{"name": "a", "sharedWith": [', b"{}", b"]}"), 422),
-    ("PATCH", "/api/v1/profile", filled(b'{"a": [', b"{}", b"]}"), 200),
-    ("PATCH", "/api/v1/profile", filled(b'{"a": [', b"[1234567890123456789]", b"]}"), 200),
-    ("PATCH", "/api/v1/agent/threads/550e8400-e29b-41d4-a716-446655440000", filled(b'{"a": [', b"[]", b"]}"), 422),
-    *[("POST", "/api/v1/chat", filled(b'{"messages": [', part, b"]}", size), status) for part, size, status in CHATS],
+    ("POST", RUNS, fill(IDS, b"{}", b"]}"), 422),
+    ("POST", RUNS, fill(IDS, b'{"id":"","role":"user","content":""}', b"]}"), 422),
+    ("POST", RUNS, fill(IDS + b'{"id": "m", "role": "user", "content": [', b'{"type":"binary"}', b"]}]}"), 422),
+    ("POST", RUNS, fill(IDS + MESSAGE + b'], "tools": [', b'{"name":"a"}', b"]}"), 422),
+    ("POST", RUNS, fill(IDS + MESSAGE + b'], "state": [', b"[]", b',"\\u0000"]}'), 422),
+    ("POST", "/api/v1/agent/datasets", fill(b'{"name": "a", "sharedWith": [', b"{}", b"]}"), 422),
+    ("PATCH", "/api/v1/profile", fill(b'{"a": [', b"{}", b"]}"), 200),
+    ("PATCH", "/api/v1/profile", fill(b'{"a": [', b"[1234567890123456789]", b"]}"), 200),
+    ("PATCH", "/api/v1/agent/threads/550e8400-e29b-41d4-a716-446655440000", fill(b'{"a": [', b"[]", b"]}"), 422),
+    *[("POST", "/api/v1/chat", fill(b'{"messages": [', part, b"]}", size), status) for part, size, status in CHATS],
 ]
 
 
@@ -221,13 +221,13 @@ async def test_P2_P16_bodies_of_many_parts_keep_the_loop_from_nobody(
     tmp_path: Path, method: str, path: str, body: bytes, status: int
 ):
     async with local_api(tmp_path, ROUTES) as api:
-        sent = [asyncio.create_task(api.ask(method, path, body)) for _ in range(2)]
+        tasks = [asyncio.create_task(api.ask(method, path, body)) for _ in range(2)]
         longest = 0.0
-        while not all(one.done() for one in sent):
+        while not all(one.done() for one in tasks):
             before = time.thread_time()
             await settle(1)
             longest = max(longest, time.thread_time() - before)
-        assert {one.result().status for one in sent} == {status}
+        assert {one.result().status for one in tasks} == {status}
     assert longest < standstill_limit()
 
 
@@ -239,7 +239,7 @@ async def test_C3_silent_connections_give_way_to_newer_ones_and_fill_no_log(capl
         first, *_, last = [await server.dial() for _ in range(300)]
         assert await last.is_served(GET)
         assert await first.rest() == b""
-    assert [record.getMessage() for record in caplog.records] == ["a connection gave way to newer ones, from -"]
+    assert [record.getMessage() for record in caplog.records] == ["a connection was closed for a newer one, from -"]
 
 
 async def test_C3_connections_at_work_are_kept_and_others_of_their_address_are_told_to_wait():
@@ -257,7 +257,7 @@ async def test_C3_connections_at_work_are_kept_and_others_of_their_address_are_t
 
 
 def test_C3_no_more_connections_are_asked_for_than_files_may_be_open():
-    given = ConnectionLimits(connections=10**9)
+    limits = ConnectionLimits(connections=10**9)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert fit_open_files(given).connections == hard - min(OTHER_FILES, hard // 2)
+    assert fit_open_files(limits).connections == hard - min(OTHER_FILES, hard // 2)
     assert fit_open_files(ConnectionLimits(connections=100)).connections == 100

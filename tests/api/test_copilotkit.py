@@ -23,14 +23,14 @@ def talk(server: Scripted, agent: str = "chat", words: str = "Plan my week") -> 
     return str(body["threadId"])
 
 
-def listed(server: Scripted, query: str = "") -> list[Mapping[str, Json]]:
+def list_threads(server: Scripted, query: str = "") -> list[Mapping[str, Json]]:
     reply = send(server, "GET", f"/threads?limit=100{query}")
     assert reply.status == 200, reply.body
     return list(cast("list[Mapping[str, Json]]", reply.json["threads"]))
 
 
 def ids(server: Scripted, query: str = "") -> list[Json]:
-    return [row["id"] for row in listed(server, query)]
+    return [row["id"] for row in list_threads(server, query)]
 
 
 def assert_message(reply: HttpReply, status: int, words: str) -> None:
@@ -41,16 +41,16 @@ def assert_message(reply: HttpReply, status: int, words: str) -> None:
 
 
 def test_P15_info_names_every_agent_and_default_is_the_one_that_answers(server: Scripted):
-    told = send(server, "GET", "/info")
-    agents = cast("Mapping[str, Mapping[str, Json]]", told.json["agents"])
-    known = {str(row["name"]): row for row in server.rows("/agents", "agents")}
-    assert agents.keys() == {"default", *known}
-    assert {name: agents[name]["description"] for name in known} == {
-        name: row["description"] for name, row in known.items()
+    info = send(server, "GET", "/info")
+    agents = cast("Mapping[str, Mapping[str, Json]]", info.json["agents"])
+    agents_by_name = {str(row["name"]): row for row in server.rows("/agents", "agents")}
+    assert agents.keys() == {"default", *agents_by_name}
+    assert {name: agents[name]["description"] for name in agents_by_name} == {
+        name: row["description"] for name, row in agents_by_name.items()
     }
     assert agents["default"] == {**agents["chat"], "name": "default"}
-    assert told.json["threadEndpoints"] == ENDPOINTS
-    assert (told.json["mode"], told.json["suggestions"]) == ("sse", True)
+    assert info.json["threadEndpoints"] == ENDPOINTS
+    assert (info.json["mode"], info.json["suggestions"]) == ("sse", True)
 
 
 def test_P15_without_a_credential_info_tells_the_reason_where_the_client_looks_for_it(server: Scripted):
@@ -64,8 +64,8 @@ def test_P15_without_a_credential_info_tells_the_reason_where_the_client_looks_f
 
 def chat(words: str, thread: str, history: Sequence[Json] = (), **rest: Json) -> dict[str, Json]:
     """What the chat sends: all it shows, and what its user says now."""
-    said: list[Json] = [*history, {"id": new_id(), "role": "user", "content": words}]
-    body: dict[str, Json] = {"threadId": thread, "runId": new_id(), "messages": said, "tools": [], "context": []}
+    messages: list[Json] = [*history, {"id": new_id(), "role": "user", "content": words}]
+    body: dict[str, Json] = {"threadId": thread, "runId": new_id(), "messages": messages, "tools": [], "context": []}
     return {**body, "state": {}, "forwardedProps": {}, **rest}
 
 
@@ -75,19 +75,19 @@ def test_P15_a_chat_goes_on_over_several_runs_under_the_name_its_client_gave_it(
     for words in ("First", "Second"):
         body = chat(words, name, history)
         envelope: dict[str, Json] = {"method": "agent/run", "params": {"agentId": "default"}, "body": body}
-        path, sent = ("", envelope) if is_single else ("/agent/default/run", body)
-        events = events_of(send(server, "POST", path, sent, accept="text/event-stream"))
+        path, sent_value = ("", envelope) if is_single else ("/agent/default/run", body)
+        events = events_of(send(server, "POST", path, sent_value, accept="text/event-stream"))
         assert [events[place]["threadId"] for place in (0, -1)] == [name, name]
         assert (events[0]["type"], events[-1]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
         # As older clients take it.
         assert events[-1].keys() == {"type", "threadId", "runId"}
         answer = "".join(str(event["delta"]) for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
         replied = str(next(event["messageId"] for event in events if event["type"] == "TEXT_MESSAGE_START"))
-        said = cast("list[Json]", body["messages"])
-        history = [*said, {"id": replied, "role": "assistant", "content": answer}]
-    asked = [str(message["content"]) for message in page_messages(server.model.requests[-1])]
-    assert [any(words in one for one in asked) for words in ("First", PLAIN.text, "Second")] == [True] * 3
-    thread = listed(server)[0]
+        messages = cast("list[Json]", body["messages"])
+        history = [*messages, {"id": replied, "role": "assistant", "content": answer}]
+    page_texts = [str(message["content"]) for message in page_messages(server.model.requests[-1])]
+    assert [any(words in one for one in page_texts) for words in ("First", PLAIN.text, "Second")] == [True] * 3
+    thread = list_threads(server)[0]
     assert (thread["name"], thread["agentId"]) == ("First", "default")
     # The thread goes by either name.
     assert send(server, "DELETE", f"/threads/{quote(name, safe='')}", {"agentId": "default"}).status == 200
@@ -100,7 +100,7 @@ def test_P15_a_chat_goes_on_over_several_runs_under_the_name_its_client_gave_it(
 @pytest.mark.parametrize("is_single", [True, False])
 def test_P15_stop_ends_the_run_of_the_thread_and_what_it_said_stays(server: Scripted, is_single: bool):
     body = ask("hold on")
-    run, made = server.begin(body)
+    run, model_request = server.begin(body)
     scope: Json = {"runId": body["runId"]} if is_single else None
     params: Json = {"agentId": "default", "threadId": body["threadId"]}
 
@@ -111,7 +111,7 @@ def test_P15_stop_ends_the_run_of_the_thread_and_what_it_said_stays(server: Scri
 
     interrupt = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
     assert stop().json == {"stopped": True, "interrupt": interrupt}
-    assert made.wait_disconnected()
+    assert model_request.wait_disconnected()
     assert server.reader(run).wait()[-1].event["outcome"] == {"type": "cancelled"}
     again, thread = stop(), body["threadId"]
     words = f"Run '{body['runId']}' is not the active" if is_single else f"No active run for thread '{thread}'"
@@ -146,9 +146,15 @@ def test_P15_an_agent_that_is_not_there_is_not_found(server: Scripted, path: str
 def test_P15_threads_are_listed_for_their_agent_page_by_page(server: Scripted):
     older, of_default, of_vibe = talk(server), talk(server), talk(server, "vibe")
     assert ids(server) == ids(server, "&agentId=chat") == [of_default, older]
-    (row,) = listed(server, "&agentId=vibe")
-    known = {"id": of_vibe, "name": "Plan my week", "agentId": "vibe", "archived": False, "createdById": server.user}
-    assert set(row.items()) >= set(known.items())
+    (row,) = list_threads(server, "&agentId=vibe")
+    thread_row = {
+        "id": of_vibe,
+        "name": "Plan my week",
+        "agentId": "vibe",
+        "archived": False,
+        "createdById": server.user,
+    }
+    assert set(row.items()) >= set(thread_row.items())
     first = send(server, "GET", "/threads?agentId=default&limit=1").json
     following = send(server, "GET", f"/threads?agentId=default&limit=1000&cursor={first['nextCursor']}").json
     rest = cast("list[Mapping[str, Json]]", following["threads"])
@@ -163,9 +169,9 @@ def test_P15_a_thread_is_renamed_archived_brought_back_and_deleted(server: Scrip
     archived = send(server, "POST", f"/threads/{thread}/archive", {"agentId": "default"})
     assert archived.json == {"threadId": thread, "archived": True}
     assert thread not in ids(server)
-    assert [row["archived"] for row in listed(server, "&includeArchived=true") if row["id"] == thread] == [True]
+    assert [row["archived"] for row in list_threads(server, "&includeArchived=true") if row["id"] == thread] == [True]
     back = send(server, "PATCH", f"/threads/{thread}", {"agentId": "default", "archived": False})
-    assert (back.json["archived"], ids(server)[0], listed(server)[0]["name"]) == (False, thread, "Mine")
+    assert (back.json["archived"], ids(server)[0], list_threads(server)[0]["name"]) == (False, thread, "Mine")
     deleted = send(server, "DELETE", f"/threads/{thread}", {"agentId": "default"})
     assert deleted.json == {"threadId": thread, "deleted": True}
     assert thread not in ids(server, "&includeArchived=true")
@@ -199,7 +205,10 @@ def test_P5_an_envelope_opens_no_thread_of_somebody_else(server: Scripted):
         ({"method": "agent/run", "body": {}}, "`params.agentId` is missing"),
         ({"method": "agent/stop", "params": {"agentId": "default"}}, "`params.threadId` is missing"),
         ({"method": "resource/request", "params": {"path": "/info", "httpMethod": "GET"}}, "begin with /threads"),
-        ({"method": "resource/request", "params": {"path": "/threads/\n", "httpMethod": "GET"}}, "as in a request"),
+        (
+            {"method": "resource/request", "params": {"path": "/threads/\n", "httpMethod": "GET"}},
+            "must be valid in an HTTP request",
+        ),
     ],
 )
 def test_P15_an_envelope_that_means_nothing_is_told_why(server: Scripted, body: Json | bytes, words: str):

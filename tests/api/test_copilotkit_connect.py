@@ -12,20 +12,20 @@ from tests.api.copilotkit_client import events_of, send, types_of
 from tests.api.scripted_server import PLAIN, Scripted
 from tests.support.client import HttpReply, ask, start
 
-TOLD = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+EXPECTED_EVENTS = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
 PICK: Json = {"name": "pick", "description": "Pick one", "parameters": {"type": "object"}}
 
 
 def connect(server: Scripted, thread: str, *, is_single: bool = False) -> HttpReply:
     body: Json = {"threadId": thread, "runId": new_id(), "messages": [], "tools": [], "context": []}
     envelope: Json = {"method": "agent/connect", "params": {"agentId": "default"}, "body": body}
-    path, sent = ("", envelope) if is_single else ("/agent/default/connect", body)
-    return send(server, "POST", path, sent, accept="text/event-stream")
+    path, message = ("", envelope) if is_single else ("/agent/default/connect", body)
+    return send(server, "POST", path, message, accept="text/event-stream")
 
 
 def snapshot(reply: HttpReply) -> list[Mapping[str, Json]]:
-    (found,) = [event for event in events_of(reply) if event["type"] == "MESSAGES_SNAPSHOT"]
-    return list(cast("list[Mapping[str, Json]]", found["messages"]))
+    (snapshot,) = [event for event in events_of(reply) if event["type"] == "MESSAGES_SNAPSHOT"]
+    return list(cast("list[Mapping[str, Json]]", snapshot["messages"]))
 
 
 def talk(server: Scripted, *answers: Answer, tools: Sequence[Json] = ()) -> str:
@@ -39,7 +39,7 @@ def talk(server: Scripted, *answers: Answer, tools: Sequence[Json] = ()) -> str:
 def test_P15_a_thread_at_rest_is_told_as_a_snapshot_however_often(server: Scripted, is_single: bool):
     thread = talk(server)
     first, second = (connect(server, thread, is_single=is_single) for _ in range(2))
-    assert types_of(first) == types_of(second) == TOLD
+    assert types_of(first) == types_of(second) == EXPECTED_EVENTS
     assert snapshot(first) == snapshot(second)
     assert [(row["role"], row["content"]) for row in snapshot(first)] == [
         ("user", "What is an okapi?"),
@@ -60,8 +60,8 @@ def test_P15_the_inspector_sees_messages_events_and_state(server: Scripted):
     thread = talk(server, Answer(text="Pick.", calls=(call,)), tools=[PICK])
     messages = cast("list[Mapping[str, Json]]", send(server, "GET", f"/threads/{thread}/messages").json["messages"])
     assert [message["role"] for message in messages] == ["user", "assistant"]
-    (made,) = cast("list[Mapping[str, Json]]", messages[1]["toolCalls"])
-    assert (made["name"], made["args"], messages[1]["content"]) == ("pick", '{"n":1}', "Pick.")
+    (tool_call,) = cast("list[Mapping[str, Json]]", messages[1]["toolCalls"])
+    assert (tool_call["name"], tool_call["args"], messages[1]["content"]) == ("pick", '{"n":1}', "Pick.")
     events = cast("list[Mapping[str, Json]]", send(server, "GET", f"/threads/{thread}/events").json["events"])
     assert (events[0]["type"], events[-1]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
     assert [event["toolCallName"] for event in events if event["type"] == "TOOL_CALL_START"] == ["pick"]

@@ -27,18 +27,18 @@ def suggest(server: Scripted, *answers: Answer, path: str = PATH) -> HttpReply:
     return send(server, "POST", path, wish(), accept="text/event-stream")
 
 
-def left(server: Scripted) -> list[Mapping[str, Json]]:
+def list_runs(server: Scripted) -> list[Mapping[str, Json]]:
     """All that is kept of a user."""
     export = request(server.url, "GET", "/api/v1/agent/me/export", token=server.token)
     return [load_object(line) or {} for line in export.body.splitlines()]
 
 
-def spent(server: Scripted) -> dict[str, int]:
-    days = [cast("Mapping[str, int]", line) for line in left(server) if line["type"] == SPENDING]
+def read_usage(server: Scripted) -> dict[str, int]:
+    days = [cast("Mapping[str, int]", line) for line in list_runs(server) if line["type"] == SPENDING]
     return {name: sum(day[name] for day in days) for name in ("input", "output", "calls")}
 
 
-def held(server: Scripted) -> tuple[HTTPConnection, Request]:
+def hold_request(server: Scripted) -> tuple[HTTPConnection, Request]:
     """A wish on a connection of its own, whose model stands in the middle of its answer."""
     before = len(server.model.requests)
     server.go.clear()
@@ -46,20 +46,20 @@ def held(server: Scripted) -> tuple[HTTPConnection, Request]:
     connection = connect(server.url)
     headers = {"content-type": "application/json", **bearer(server.token)}
     connection.request("POST", BASE + PATH, dump(wish()), headers)
-    made = server.model.wait_requests(before + 1)[before]
-    assert made.wait_held()
-    return connection, made
+    model_request = server.model.wait_requests(before + 1)[before]
+    assert model_request.wait_held()
+    return connection, model_request
 
 
 def test_P15_a_suggestion_is_the_forced_call_and_nothing_else(server: Scripted):
-    sent = wish()
+    suggestion_body = wish()
     server.answers[:] = [SUGGESTS]
-    reply = send(server, "POST", PATH, sent, accept="text/event-stream")
+    reply = send(server, "POST", PATH, suggestion_body, accept="text/event-stream")
     assert types_of(reply) == WHOLE
     events = events_of(reply)
     assert {name: events[0][name] for name in ("threadId", "runId")} == {
-        "threadId": sent["threadId"],
-        "runId": sent["runId"],
+        "threadId": suggestion_body["threadId"],
+        "runId": suggestion_body["runId"],
     }
     assert events[1]["toolCallName"] == SUGGEST
     arguments = "".join(str(event["delta"]) for event in events if event["type"] == "TOOL_CALL_ARGS")
@@ -69,8 +69,8 @@ def test_P15_a_suggestion_is_the_forced_call_and_nothing_else(server: Scripted):
 
 def test_P15_a_suggestion_leaves_nothing_but_what_it_cost(server: Scripted):
     suggest(server, SUGGESTS)
-    assert [line["type"] for line in left(server)] == [SPENDING]
-    assert spent(server) == {"input": 10, "output": 5, "calls": 1}
+    assert [line["type"] for line in list_runs(server)] == [SPENDING]
+    assert read_usage(server) == {"input": 10, "output": 5, "calls": 1}
 
 
 @pytest.mark.parametrize(
@@ -91,28 +91,28 @@ def test_P15_a_model_that_cannot_be_made_to_call_a_tool_suggests_nothing(server:
 
 
 def test_P15_a_call_that_breaks_off_is_told_as_far_as_it_came_and_paid_for(server: Scripted):
-    before = spent(server)
+    before = read_usage(server)
     reply = suggest(server, Answer(calls=(Call(name=SUGGEST, arguments=SUGGESTED),), done=False, cut_at=1_000))
     assert types_of(reply)[:2] == ["RUN_STARTED", "TOOL_CALL_START"]
     assert types_of(reply)[-2:] == ["TOOL_CALL_END", "RUN_FINISHED"]
-    assert spent(server)["calls"] == before["calls"] + 1
+    assert read_usage(server)["calls"] == before["calls"] + 1
 
 
 def test_P15_who_leaves_ends_the_call_of_the_model_and_pays_for_what_was_said(server: Scripted):
-    before = spent(server)
-    connection, made = held(server)
+    before = read_usage(server)
+    connection, model_request = hold_request(server)
     connection.getresponse().close()
     connection.close()
-    assert made.wait_disconnected()
-    wait_for(lambda: spent(server)["calls"] > before["calls"], "the cost of the call")
-    assert spent(server)["input"] > before["input"]
+    assert model_request.wait_disconnected()
+    wait_for(lambda: read_usage(server)["calls"] > before["calls"], "the cost of the call")
+    assert read_usage(server)["input"] > before["input"]
 
 
 def test_P15_a_newer_wish_ends_the_oldest_which_has_no_error(server: Scripted):
-    oldest, made = held(server)
-    other, other_made = held(server)
-    newest, _ = held(server)
-    assert made.wait_disconnected()
+    oldest, model_request = hold_request(server)
+    other, other_made = hold_request(server)
+    newest, _ = hold_request(server)
+    assert model_request.wait_disconnected()
     assert types_of(answer_of(oldest))[-1] == "RUN_FINISHED"
     assert not other_made.disconnected
     server.go.set()
@@ -120,9 +120,9 @@ def test_P15_a_newer_wish_ends_the_oldest_which_has_no_error(server: Scripted):
 
 
 def test_P15_an_agent_whose_model_has_no_calls_of_its_own_suggests_nothing(server: Scripted):
-    asked = len(server.model.requests)
+    count_before = len(server.model.requests)
     assert types_of(suggest(server, path="/agent/prompted/suggest")) == EMPTY
-    assert len(server.model.requests) == asked
+    assert len(server.model.requests) == count_before
 
 
 @pytest.mark.full
@@ -130,9 +130,9 @@ def test_P15_P6_what_suggestions_cost_counts_as_what_runs_do(tmp_path: Path):
     settings = {"RECTO_SUGGESTION_PAUSE_SECONDS": "0", "RECTO_USER_TOKENS": "15"}
     with scripted_server(tmp_path, settings) as server:
         assert types_of(suggest(server, SUGGESTS)) == WHOLE
-        refused, run = suggest(server, SUGGESTS), server.post(ask("Hi"))
-        assert (refused.status, "15 of 15 tokens today" in str(refused.json["message"])) == (429, True)
-        assert (run.status, run.json["message"]) == (429, refused.json["message"])
+        rejection, run = suggest(server, SUGGESTS), server.post(ask("Hi"))
+        assert (rejection.status, "15 of 15 tokens today" in str(rejection.json["message"])) == (429, True)
+        assert (run.status, run.json["message"]) == (429, rejection.json["message"])
 
 
 @pytest.mark.parametrize("is_single", [True, False])
@@ -142,14 +142,14 @@ def test_P15_a_wish_that_comes_as_a_run_makes_no_thread(server: Scripted, is_sin
     path, body = ("", envelope) if is_single else ("/agent/default/run", wish())
     reply = send(server, "POST", path, body, accept="text/event-stream")
     assert types_of(reply) == WHOLE
-    assert [line["type"] for line in left(server)] == [SPENDING]
+    assert [line["type"] for line in list_runs(server)] == [SPENDING]
 
 
 def test_P15_a_wish_that_is_none_is_refused_before_any_model_is_asked(server: Scripted):
-    asked = len(server.model.requests)
+    count_before = len(server.model.requests)
     reply = send(server, "POST", PATH, {**wish(), "forwardedProps": {}}, accept="text/event-stream")
     assert (reply.status, reply.headers["content-type"]) == (422, "application/json")
     errors = cast("list[Mapping[str, str]]", reply.json["errors"])
     assert errors[0]["field"].startswith("forwardedProps.toolChoice")
-    assert len(server.model.requests) == asked
+    assert len(server.model.requests) == count_before
     assert send(server, "POST", PATH, b"{").status == 422

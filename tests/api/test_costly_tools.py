@@ -15,14 +15,14 @@ pytestmark = pytest.mark.full
 
 NUMBERS = count()
 MOST = 1_000_000
-KEPT = 64 * MEBIBYTE
+KEPT_BYTES = 64 * MEBIBYTE
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
-    with scripted_server(tmp_path_factory.mktemp("costly") / "data") as made:
-        made.reader(str(made.post(ask("hello")).json["taskId"])).wait()
-        yield made
+    with scripted_server(tmp_path_factory.mktemp("costly") / "data") as server:
+        server.reader(str(server.post(ask("hello")).json["taskId"])).wait()
+        yield server
 
 
 def tool(schema: Json, name: str = "act") -> dict[str, Json]:
@@ -58,7 +58,7 @@ def test_P11_costly_patterns_of_three_and_fourteen_kilobytes_are_refused_at_once
 
     costs = costs_of(server, attack)
     assert costs.standstill < standstill_limit()
-    assert costs.kept < KEPT
+    assert costs.kept < KEPT_BYTES
 
 
 def test_P11_schemas_within_the_limits_stop_nobody_and_are_kept_within_their_bytes(server: Scripted):
@@ -154,7 +154,7 @@ def test_P7_a_model_that_never_stops_talking_is_stopped_and_what_it_said_is_paid
     endless = Answer(body=chunk({field: "words " * 10_000}) * 500)
     costs = costs_of_replies(server, endless, outcome="length")
     assert costs.standstill < standstill_limit()
-    assert costs.kept < KEPT
+    assert costs.kept < KEPT_BYTES
     run, _ = reply(server, endless)
     (call,) = server.rows(f"/runs/{run}/calls", "calls")
     usage = call["usage"]
@@ -169,7 +169,7 @@ def test_P11_a_call_whose_arguments_never_end_is_not_run_and_the_model_is_told(s
     costs = costs_of_replies(server, Answer(body=endless), Answer(text="Well."))
     assert b"was cut off while you were writing it" in server.model.requests[before + 1].body
     assert costs.standstill < standstill_limit()
-    assert costs.kept < KEPT
+    assert costs.kept < KEPT_BYTES
 
 
 @pytest.mark.parametrize("piece", ["x" * 20, '{"x":1}'])

@@ -16,8 +16,8 @@ LISTS: dict[str, Json] = {"name": "Price lists", "description": "All of 2026", "
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, datasets.ROUTES) as made:
-        yield made
+    async with local_api(tmp_path, datasets.ROUTES) as server:
+        yield server
 
 
 async def make(api: LocalApi, **fields: Json) -> Mapping[str, Json]:
@@ -31,8 +31,8 @@ def names(answer: Answer) -> list[Json]:
 
 
 async def test_F10_a_dataset_is_told_changed_and_deleted_by_its_owner_under_its_id_in_any_case(api: LocalApi):
-    made = await make(api, **LISTS)
-    assert {**made, "id": ""} == {
+    dataset = await make(api, **LISTS)
+    assert {**dataset, "id": ""} == {
         **LISTS,
         "id": "",
         "owner": "ann",
@@ -40,39 +40,39 @@ async def test_F10_a_dataset_is_told_changed_and_deleted_by_its_owner_under_its_
         "updated": "2026-05-14T12:00:00.000Z",
         "mine": True,
     }
-    one = f"{DATASETS}/{str(made['id']).upper()}"
-    assert (await api.ask("GET", one)).json == made
-    assert (await api.ask("GET", DATASETS)).json == {"datasets": [made], "next": None}
-    assert (await api.ask("PATCH", one, {"name": "Other"})).json == {**made, "name": "Other"}
-    assert (await api.ask("DELETE", one)).json == {"id": made["id"]}
+    one = f"{DATASETS}/{str(dataset['id']).upper()}"
+    assert (await api.ask("GET", one)).json == dataset
+    assert (await api.ask("GET", DATASETS)).json == {"datasets": [dataset], "next": None}
+    assert (await api.ask("PATCH", one, {"name": "Other"})).json == {**dataset, "name": "Other"}
+    assert (await api.ask("DELETE", one)).json == {"id": dataset["id"]}
     assert_problem(await api.ask("DELETE", one), 404, "There is no dataset")
     assert (await api.ask("GET", DATASETS)).rows("datasets") == []
 
 
 async def test_F10_whom_a_dataset_is_shared_with_may_look_at_it_and_no_more(api: LocalApi):
-    made = await make(api, **LISTS)
-    one = f"{DATASETS}/{made['id']}"
-    seen = (await api.ask("GET", one, user="bob")).json
-    assert seen == {name: value for name, value in made.items() if name != "sharedWith"} | {"mine": False}
-    assert (await api.ask("GET", DATASETS, user="bob")).rows("datasets") == [seen]
+    dataset = await make(api, **LISTS)
+    one = f"{DATASETS}/{dataset['id']}"
+    row = (await api.ask("GET", one, user="bob")).json
+    assert row == {name: value for name, value in dataset.items() if name != "sharedWith"} | {"mine": False}
+    assert (await api.ask("GET", DATASETS, user="bob")).rows("datasets") == [row]
     for method, body in (("PATCH", {"name": "taken over"}), ("DELETE", None)):
-        assert_problem(await api.ask(method, one, body, user="bob"), 404, f"There is no dataset '{made['id']}'.")
-    assert (await api.ask("GET", one)).json == made
+        assert_problem(await api.ask(method, one, body, user="bob"), 404, f"There is no dataset '{dataset['id']}'.")
+    assert (await api.ask("GET", one)).json == dataset
 
 
 async def test_F10_a_star_shares_with_everybody(api: LocalApi):
-    made = await make(api, sharedWith=["*"])
+    dataset = await make(api, sharedWith=["*"])
     assert names(await api.ask("GET", DATASETS, user="whoever")) == ["Mine"]
-    changed = await api.ask("PATCH", f"{DATASETS}/{made['id']}", {"sharedWith": []})
+    changed = await api.ask("PATCH", f"{DATASETS}/{dataset['id']}", {"sharedWith": []})
     assert changed.json["sharedWith"] == []
     assert names(await api.ask("GET", DATASETS, user="whoever")) == []
 
 
 async def test_F10_what_a_change_leaves_out_stays(api: LocalApi):
-    made = await make(api, **LISTS)
+    dataset = await make(api, **LISTS)
     api.change(clock=lambda: NOW + timedelta(seconds=5))
-    one = f"{DATASETS}/{made['id']}"
-    expected = {**made, "updated": "2026-05-14T12:00:05.000Z"}
+    one = f"{DATASETS}/{dataset['id']}"
+    expected = {**dataset, "updated": "2026-05-14T12:00:05.000Z"}
     for change in ({"name": "Other"}, {"description": ""}, {"sharedWith": ["carol", "dave"]}, {"name": None}, {}):
         expected |= {name: value for name, value in change.items() if value is not None}
         answer = await api.ask("PATCH", one, change)
@@ -91,9 +91,9 @@ async def test_F10_datasets_are_listed_newest_first_and_page_by_page(api: LocalA
 
 async def test_F10_names_and_lists_of_just_the_longest_length_are_taken(api: LocalApi):
     users: list[Json] = [f"user-{number}" for number in range(1_000)]
-    made = await make(api, name=f" {'n' * 200} ", description="d" * 2_000, sharedWith=users)
-    assert (made["name"], made["description"]) == ("n" * 200, "d" * 2_000)
-    assert sorted(map(str, made["sharedWith"] if isinstance(made["sharedWith"], list) else [])) == sorted(
+    dataset = await make(api, name=f" {'n' * 200} ", description="d" * 2_000, sharedWith=users)
+    assert (dataset["name"], dataset["description"]) == ("n" * 200, "d" * 2_000)
+    assert sorted(map(str, dataset["sharedWith"] if isinstance(dataset["sharedWith"], list) else [])) == sorted(
         map(str, users)
     )
 
@@ -106,8 +106,8 @@ WRONG: Mapping[str, Sequence[Json]] = {
 
 
 async def test_F10_a_dataset_of_a_wrong_form_is_refused_by_the_name_of_the_field(api: LocalApi):
-    made = await make(api)
-    one = f"{DATASETS}/{made['id']}"
+    dataset = await make(api)
+    one = f"{DATASETS}/{dataset['id']}"
     bodies: Mapping[str, Sequence[object]] = {"body": [b"", []], "name": [{"description": "x"}]}
     for field, values in bodies.items():
         for body in values:
@@ -117,7 +117,7 @@ async def test_F10_a_dataset_of_a_wrong_form_is_refused_by_the_name_of_the_field
             body = {"name": "a", field: value}
             assert_problem(await api.ask("POST", DATASETS, body), 422, field)
             assert_problem(await api.ask("PATCH", one, body), 422, field)
-    assert (await api.ask("GET", DATASETS)).rows("datasets") == [made]
+    assert (await api.ask("GET", DATASETS)).rows("datasets") == [dataset]
 
 
 @pytest.mark.parametrize("id", ["x", "%00", "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12"])

@@ -17,11 +17,11 @@ def test_every_reference_leads_somewhere_and_every_shape_is_described_once():
     text = dump(description).decode()
     assert len(text) < 300_000
     for reference in set(re.findall(r'"\$ref":"#/([^"]+)"', text)):
-        found: Json = description
+        value: Json = description
         for step in reference.split("/"):
-            assert isinstance(found, dict), reference
-            assert step in found, reference
-            found = found[step]
+            assert isinstance(value, dict), reference
+            assert step in value, reference
+            value = value[step]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.full
 
 SECRET = "host gpu-7.internal says Zinnober4711"
 NOT_FOR_USERS = (b"Zinnober4711", b"gpu-7", b"RECTO_", b"127.0.0.1", b"status 4", b"status 5")
-REFUSED = "The model rejected the request. Rephrase your message, or ask the operator of this server."
+REJECTION = "The model rejected the request. Rephrase your message, or ask the operator of this server."
 BUSY = "The model is busy. Try again in a few minutes."
 UNREACHABLE = "The model cannot be reached. Try again in a few minutes."
 CUT_OFF = "The model's answer was cut off each time. Try again in a few minutes."
 TOO_LONG = "The conversation does not fit into the model's window, even after compaction. Start a new one."
 FAULTS = {
-    "401": (failure(401, SECRET), "model_failed", REFUSED),
-    "404": (failure(404, SECRET), "model_failed", REFUSED),
+    "401": (failure(401, SECRET), "model_failed", REJECTION),
+    "404": (failure(404, SECRET), "model_failed", REJECTION),
     "429": (failure(429, SECRET), "model_failed", BUSY),
     "500": (failure(500, SECRET), "model_failed", UNREACHABLE),
     "in the stream": (Answer(text="So", fault=("server_error", SECRET)), "model_failed", UNREACHABLE),
@@ -46,22 +46,22 @@ def test_P8_of_a_fault_of_the_model_users_get_a_sentence_and_a_code_and_nothing_
     assert (end["type"], end["code"], end["message"]) == ("RUN_ERROR", code, sentence)
     path = f"/api/v1/agent/runs/{body['runId']}"
     thread = f"/api/v1/agent/threads/{body['threadId']}"
-    seen = [request(server.url, "GET", one, token=ALICE) for one in (path, f"{path}/calls", f"{thread}/runs")]
-    seen.append(request(server.url, "GET", f"/api/v1/agent/history?threadId={body['threadId']}", token=ALICE))
-    seen.append(request(server.url, "GET", "/api/v1/agent/me/export", token=ALICE))
-    assert [one.status for one in seen] == [200] * len(seen)
-    assert (seen[0].json["outcome"], seen[0].json["error"]) == (code, sentence)
-    texts = [*(one.body for one in seen), *(sent.body for sent in events)]
+    replies = [request(server.url, "GET", one, token=ALICE) for one in (path, f"{path}/calls", f"{thread}/runs")]
+    replies.append(request(server.url, "GET", f"/api/v1/agent/history?threadId={body['threadId']}", token=ALICE))
+    replies.append(request(server.url, "GET", "/api/v1/agent/me/export", token=ALICE))
+    assert [one.status for one in replies] == [200] * len(replies)
+    assert (replies[0].json["outcome"], replies[0].json["error"]) == (code, sentence)
+    texts = [*(one.body for one in replies), *(received.body for received in events)]
     assert [word for word in NOT_FOR_USERS for text in texts if word in text] == []
 
 
 def test_X1_operators_see_what_the_provider_said(server: Scripted):
     server.answers[:] = [failure(401, SECRET)]
     body = ask("hello")
-    assert run(server.url, body, token=BOB)[-1].event["message"] == REFUSED
+    assert run(server.url, body, token=BOB)[-1].event["message"] == REJECTION
     (call,) = server.rows(f"/runs/{body['runId']}/calls", "calls", BOB)
-    said = (
+    text = (
         f"Model compatible:x: it rejected the request (status 401). The provider says: {SECRET} Check RECTO_MODEL_KEY."
     )
-    assert call["error"] == said
-    assert server.get(f"/runs/{body['runId']}/calls/1", BOB)["error"] == said
+    assert call["error"] == text
+    assert server.get(f"/runs/{body['runId']}/calls/1", BOB)["error"] == text

@@ -29,8 +29,10 @@ def project(shared_folder: Path) -> Path:
 
 def play(server: Scripted, thread: str, *calls: tuple[str, Mapping[str, str]], agent: str = "own") -> str:
     """A turn in which the model makes these calls. Returns the id of its user message."""
-    made = [Call(name=name, arguments=str(dict(given)).replace("'", '"'), id=new_id()) for name, given in calls]
-    server.answers[:] = [Answer(calls=(call,)) for call in made] + [DONE]
+    own_calls = [
+        Call(name=name, arguments=str(dict(arguments)).replace("'", '"'), id=new_id()) for name, arguments in calls
+    ]
+    server.answers[:] = [Answer(calls=(call,)) for call in own_calls] + [DONE]
     body = ask("Go on.", thread=thread, forwardedProps={"agent": agent})
     reply = server.post(body)
     assert reply.status == 202, reply.body
@@ -70,9 +72,9 @@ def test_R12_files_are_put_back_as_before_a_turn_and_that_is_taken_back(server: 
     assert sorted(path.name for path in (work / thread).iterdir()) == ["a.txt", "b"]
 
 
-EITHER = "messageId: name either a message, by messageId, or a snapshot, and not both"
+EITHER = "messageId: name either a message in messageId or a snapshot, not both"
 PATHS = "paths: must be a list of up to 10,000 paths, each a string"
-REFUSED: list[tuple[Mapping[str, Json], int, str]] = [
+REJECTIONS: list[tuple[Mapping[str, Json], int, str]] = [
     ({"messageId": "nobody"}, 404, "nobody"),
     ({"snapshot": "nowhere"}, 404, "nowhere"),
     ({"snapshot": "../turns/x"}, 404, ""),
@@ -82,18 +84,18 @@ REFUSED: list[tuple[Mapping[str, Json], int, str]] = [
     ({"messageId": 1}, 422, "body.messageId: must be a string, is a number"),
     ({"messageId": "a", "paths": "a.txt"}, 422, PATHS),
     ({"messageId": "a", "paths": ["a.txt", 1]}, 422, PATHS),
-    ({"messageId": "a", "path": ["a.txt"]}, 422, "path: is not known here; known are messageId, snapshot, paths"),
+    ({"messageId": "a", "path": ["a.txt"]}, 422, "path: is unknown; known are messageId, snapshot, paths"),
 ]
 
 
 def test_R12_what_cannot_be_put_back_is_refused_in_words(server: Scripted):
     thread = new_id()
     play(server, thread, put("a.txt", "one"))
-    for body, status, words in REFUSED:
-        refused = put_back(server, thread, body)
-        assert (refused.status, words in str(refused.json["detail"])) == (status, True), refused.body
-    refused = request(server.url, "GET", f"{THREADS}/{thread}/files/changes", token=server.token)
-    assert (refused.status, refused.json["detail"]) == (422, "since: is missing")
+    for body, status, words in REJECTIONS:
+        rejection = put_back(server, thread, body)
+        assert (rejection.status, words in str(rejection.json["detail"])) == (status, True), rejection.body
+    rejection = request(server.url, "GET", f"{THREADS}/{thread}/files/changes", token=server.token)
+    assert (rejection.status, rejection.json["detail"]) == (422, "since: is missing")
 
 
 def test_R12_a_fork_has_the_files_as_they_were_before_its_message(server: Scripted, work: Path):
@@ -104,8 +106,8 @@ def test_R12_a_fork_has_the_files_as_they_were_before_its_message(server: Script
         request(server.url, "POST", f"{THREADS}/{thread}/fork", body, token=server.token).json["id"]
         for body in ({"before": second}, {})
     ]
-    found = [{path.name: path.read_text() for path in (work / str(fork)).iterdir()} for fork in forks]
-    assert found == [{"a.txt": "one"}, {"a.txt": "two", "b.txt": "three"}]
+    results = [{path.name: path.read_text() for path in (work / str(fork)).iterdir()} for fork in forks]
+    assert results == [{"a.txt": "one"}, {"a.txt": "two", "b.txt": "three"}]
     assert (work / thread / "b.txt").exists()
 
 
@@ -131,10 +133,10 @@ def test_R12_where_files_cannot_be_kept_the_tools_do_their_work_all_the_same(ser
 def test_P17_what_was_kept_of_files_ends_with_the_thread(server: Scripted, work: Path):
     thread = new_id()
     play(server, thread, put("a.txt", "one"))
-    kept = work.parent / "snapshots" / thread
-    assert kept.is_dir()
+    snapshot_folder = work.parent / "snapshots" / thread
+    assert snapshot_folder.is_dir()
     assert request(server.url, "DELETE", f"{THREADS}/{thread}", token=server.token).status == 200
-    assert not kept.exists()
+    assert not snapshot_folder.exists()
 
 
 def test_R12_a_rollback_offers_to_put_files_back_as_they_were(server: Scripted, work: Path):

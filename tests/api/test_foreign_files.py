@@ -30,17 +30,17 @@ TEXT = "Content-Type: text/plain"
 
 @pytest.fixture
 async def web() -> AsyncIterator[Web]:
-    async with Web() as made:
-        made.answers |= {"/a.txt": http(b"a", TEXT), "/b.txt": http(b"b", TEXT), "/dot.png": http(PNG)}
-        yield made
+    async with Web() as server:
+        server.answers |= {"/a.txt": http(b"a", TEXT), "/b.txt": http(b"b", TEXT), "/dot.png": http(PNG)}
+        yield server
 
 
 @pytest.fixture
 async def api(tmp_path: Path, web: Web) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, ROUTES) as made:
+    async with local_api(tmp_path, ROUTES) as server:
         agents = {"vibe": replace(CHAT, file_input=allowing(web))}
-        made.change(outbound=lambda: outbound(OutboundSettings()), agents=agents, admit=made.store.runs.admit)
-        yield made
+        server.change(outbound=lambda: outbound(OutboundSettings()), by_name=agents, admit=server.store.runs.admit)
+        yield server
 
 
 def outbound(settings: OutboundSettings) -> Outbound:
@@ -63,18 +63,18 @@ def a_body(*parts: Json, run: str = RUN) -> bytes:
 
 async def store_parts(api: LocalApi, allowed: FileInput, *parts: Json) -> StorableRequest:
     body = a_body(*parts)
-    sent = parse_run(body)
-    signed_files = await find_signed_files(api.backend.files, "ann", sent.input, allowed)
-    return await store_files(api.backend, "ann", sent, allowed, signed_files=signed_files)
+    run_input = parse_run(body)
+    signed_files = await find_signed_files(api.backend.files, "ann", run_input.input, allowed)
+    return await store_files(api.backend, "ann", run_input, allowed, signed_files=signed_files)
 
 
-async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> InvalidRequest:
+async def reject_files(api: LocalApi, allowed: FileInput, *parts: Json) -> InvalidRequest:
     """Nothing is left of it but what was there before."""
     before = await names(api), dict(api.storage.blobs)
-    with pytest.raises(InvalidRequest) as found:
+    with pytest.raises(InvalidRequest) as caught_error:
         await store_parts(api, allowed, *parts)
     assert (await names(api), api.storage.blobs) == before
-    return found.value
+    return caught_error.value
 
 
 # What is taken
@@ -125,7 +125,7 @@ async def test_P2_an_agent_that_allows_no_other_urls_takes_signed_ones_only(
     api: LocalApi, web: Web, allowed: FileInput
 ):
     for part in (at(web, "/a.txt"), {"type": "binary", "mimeType": "image/png", "url": "https://files.example/a"}):
-        assert str(await refused(api, allowed, part)) == NOT_SIGNED
+        assert str(await reject_files(api, allowed, part)) == NOT_SIGNED
     assert web.accepted == 0
 
 
@@ -136,10 +136,10 @@ async def test_P2_a_url_of_ours_that_is_not_valid_is_never_fetched(api: LocalApi
     expired, foreign = signer.url(theirs.id, "b.txt", NOW), signer.url(theirs.id, "b.txt", later)
     for url in (expired, foreign, f"{foreign}x", f"{BASE}/a", "http://LOCALHOST./a", "https://localhost/a"):
         part: Json = {"type": "document", "source": {"type": "url", "value": url}}
-        assert str(await refused(api, FileInput(is_on=True, urls=("*",)), part)) == NOT_SIGNED
+        assert str(await reject_files(api, FileInput(is_on=True, urls=("*",)), part)) == NOT_SIGNED
     away = replace(allowing(web), urls=("*", f"*:{web.port}"))
     web.answers["/away"] = leading(f"{BASE}/healthz")
-    assert "is this server" in str(await refused(api, away, at(web, "/away")))
+    assert "is this server" in str(await reject_files(api, away, at(web, "/away")))
     assert web.paths == ["/away"]
 
 
@@ -159,7 +159,7 @@ async def one_piece(piece: bytes) -> AsyncIterator[bytes]:
 async def test_D7_what_cannot_be_had_is_told_and_nothing_stays(api: LocalApi, web: Web, url: str, words: str):
     source: Json = {"type": "url", "value": url.format(port=web.port)}
     part: Json = {"type": "document", "source": source, "metadata": {"filename": "my.txt"}}
-    error = await refused(api, allowing(web), inline("c.txt", b"c"), at(web, "/a.txt"), part)
+    error = await reject_files(api, allowing(web), inline("c.txt", b"c"), at(web, "/a.txt"), part)
     assert str(error).startswith("my.txt: ")
     assert words in str(error)
     assert error.where == "messages[0].content[2]"
@@ -168,26 +168,28 @@ async def test_D7_what_cannot_be_had_is_told_and_nothing_stays(api: LocalApi, we
 async def test_D7_urls_are_read_before_anything_is_fetched_or_stored(api: LocalApi, web: Web):
     source: Json = {"type": "url", "value": "https://other.example/"}
     parts: list[Json] = [at(web, "/a.txt"), inline("c.txt", b"c"), {"type": "document", "source": source}]
-    await refused(api, allowing(web), *parts)
+    await reject_files(api, allowing(web), *parts)
     assert (web.accepted, api.storage.received) == (0, 0)
 
 
 async def test_P9_too_many_files_are_refused_before_any_is_fetched(api: LocalApi, web: Web):
-    error = await refused(api, allowing(web), *[at(web, f"/{place}") for place in range(6)])
+    error = await reject_files(api, allowing(web), *[at(web, f"/{place}") for place in range(6)])
     assert ("the message has 6 files" in str(error), web.accepted) == (True, 0)
 
 
 async def test_P9_what_comes_is_held_to_what_the_agent_takes(api: LocalApi, web: Web):
     documents = replace(allowing(web), images=False, max_bytes=500)
-    assert "accepts no images" in str(await refused(api, documents, at(web, "/dot.png")))
+    assert "accepts no images" in str(await reject_files(api, documents, at(web, "/dot.png")))
     web.answers["/large.txt"] = http(b"x" * 501, TEXT)
-    assert "500 bytes, which is the most that is fetched" in str(await refused(api, documents, at(web, "/large.txt")))
+    assert "500 bytes, which is the most that is fetched" in str(
+        await reject_files(api, documents, at(web, "/large.txt"))
+    )
 
 
 async def test_D7_a_picture_that_turns_out_to_be_none_is_refused(api: LocalApi, web: Web):
     web.answers["/login"] = http(b"<!doctype html>Please log in", "Content-Type: text/html")
-    error = await refused(api, allowing(web), at(web, "/a.txt"), at(web, "/login", "image"))
-    assert ("was sent as an image" in str(error), error.where) == (True, "messages[0].content[1]")
+    error = await reject_files(api, allowing(web), at(web, "/a.txt"), at(web, "/login", "image"))
+    assert ("the request declares an image" in str(error), error.where) == (True, "messages[0].content[1]")
 
 
 # Over the routes

@@ -58,7 +58,7 @@ class Home:
     thread: str
     run: str
     attachment: str
-    signed: Mapping[str, str]
+    signed_urls: Mapping[str, str]
     dataset: str
 
 
@@ -77,13 +77,13 @@ class Fuzzed:
     def _home(self, token: str) -> Home:
         body = ask("What is 12*7?")
         assert request(self.url, "POST", RUNS, body, token=token).status == 202
-        kept = request(self.url, "POST", ATTACHMENTS, form_of(NOTES), token=token, content_type=FORM).json
-        (entry,) = cast("list[Mapping[str, Json]]", kept["attachments"])
+        upload_row = request(self.url, "POST", ATTACHMENTS, form_of(NOTES), token=token, content_type=FORM).json
+        (entry,) = cast("list[Mapping[str, Json]]", upload_row["attachments"])
         home = Home(
             thread=str(body["threadId"]),
             run=str(body["runId"]),
             attachment=str(entry["id"]),
-            signed=dict(parse_qsl(urlsplit(str(entry["url"])).query)),
+            signed_urls=dict(parse_qsl(urlsplit(str(entry["url"])).query)),
             dataset=str(request(self.url, "POST", DATASETS, {"name": "Mine"}, token=token).json["id"]),
         )
         assert list(read_events(self.url, home.run, token=token))
@@ -94,8 +94,8 @@ class Fuzzed:
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
     free = dict.fromkeys(("RECTO_USER_RUNS", "RECTO_USER_REQUESTS", "RECTO_THREAD_QUEUE", "RECTO_QUEUE"), "0")
     free |= {"RECTO_SUGGESTION_PAUSE_SECONDS": "0", "RECTO_USER_SUGGESTIONS": "0"}
-    known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice", "RECTO_AGENT": "chat"}
-    with ServerProcess.serve(tmp_path_factory.mktemp("fuzzed"), {**known, **free}) as server:
+    settings = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS, "RECTO_OPERATORS": "alice", "RECTO_AGENT": "chat"}
+    with ServerProcess.serve(tmp_path_factory.mktemp("fuzzed"), {**settings, **free}) as server:
         methods = generated(request(server.url, "GET", "/openapi.json").json)
         with requests.Session() as session:
             yield Fuzzed(url=server.url, methods=methods, session=session)
@@ -104,7 +104,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, route: Route):
-    homes, answered = fuzzed.settle(), Counter[int]()
+    homes, statuses = fuzzed.settle(), Counter[int]()
     accepted = ["application/json", "text/event-stream"] if route.streams else ["application/json"]
 
     @settings(REPEATABLE, max_examples=MOST if route.path == RUNS else EXAMPLES)
@@ -120,23 +120,23 @@ def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, route: Route)
         headers = {**bearer(USERS[user]), "Accept": accept}
         answer = case.call(fuzzed.url, fuzzed.session, headers=headers, timeout=SECONDS)
         assert_as_described(case, answer)
-        answered[answer.status_code] += 1
+        statuses[answer.status_code] += 1
 
     explore()
     # Not only the door was tried. Users are deleted elsewhere: here the others need what they have. Nothing waits, and
     # nobody guesses the id of a message.
-    assert min(answered) < 300 or route.handler in BY_ID or route.handler is delete_me
+    assert min(statuses) < 300 or route.handler in BY_ID or route.handler is delete_me
 
 
 def lead_home(case: Case, route: Route, home: Home) -> None:
     """Put what exists into the places for it, so that what else is sent is looked at."""
-    known = {THREADS: home.thread, ATTACHMENTS: home.attachment, FILES: home.attachment, DATASETS: home.dataset}
-    id = next((id for path, id in known.items() if route.path.startswith(path)), home.run)
+    fields = {THREADS: home.thread, ATTACHMENTS: home.attachment, FILES: home.attachment, DATASETS: home.dataset}
+    id = next((id for path, id in fields.items() if route.path.startswith(path)), home.run)
     ids = {"id": id, "n": "1", "other": "1", "name": str(NOTES.filename), "agent": "chat", "thread": home.thread}
     for name in case.path_parameters.keys() & ids.keys():
         case.path_parameters[name] = ids[name]
     if route.path.startswith(FILES):
-        case.query = dict(home.signed)
+        case.query = dict(home.signed_urls)
     for name, value in (("threadId", home.thread), ("agentId", "chat")):
         if name in case.query:
             case.query[name] = value
@@ -146,8 +146,8 @@ def lead_home(case: Case, route: Route, home: Home) -> None:
     elif route.path.endswith(("/runs", "/run", "/connect", "/ag-ui", "/ag-ui/{agent}")) and isinstance(body, dict):
         message = {"id": "m", "role": "user", "content": "What is 12*7?"}
         # Nothing waits for an answer there, and what is generated for one route may be a run of another's already.
-        said: Json = {"threadId": home.thread, "runId": new_id(), "messages": [message], "resume": None}
-        case.body = {**cast("dict[str, Json]", body), **said}
+        row: Json = {"threadId": home.thread, "runId": new_id(), "messages": [message], "resume": None}
+        case.body = {**cast("dict[str, Json]", body), **row}
 
 
 TAKING = [route for route in ROUTES if route.body]
@@ -181,8 +181,8 @@ def test_the_description_has_every_route_and_no_other(fuzzed: Fuzzed):
 
 def test_every_run_that_was_taken_came_to_its_end(fuzzed: Fuzzed):
     for token in USERS.values():
-        found = request(fuzzed.url, "GET", f"{THREADS}?limit=100", token=token).json["threads"]
-        for thread in cast("list[dict[str, Json]]", found):
+        response = request(fuzzed.url, "GET", f"{THREADS}?limit=100", token=token).json["threads"]
+        for thread in cast("list[dict[str, Json]]", response):
             runs = request(fuzzed.url, "GET", f"{THREADS}/{thread['id']}/runs?limit=100", token=token).json["runs"]
             for run in cast("list[dict[str, Json]]", runs):
                 assert list(read_events(fuzzed.url, str(run["taskId"]), token=token))[-1].event["type"] in {

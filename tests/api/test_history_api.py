@@ -14,7 +14,7 @@ from recto.conversation.messages import Text, ToolMessage, UserMessage
 from recto.conversation.ui.compile_ui import compile_ui
 from recto.store.ports import RunChange, RunEnding
 from tests.api.local_api import LocalApi, assert_problem, local_api
-from tests.store.suite.samples import NODE, admit, at, lease_of, said
+from tests.store.suite.samples import NODE, admit, at, lease_of, message_of
 
 THREAD, OTHER = "550e8400-e29b-41d4-a716-44665544000a", "650e8400-e29b-41d4-a716-44665544000a"
 HISTORY = "/api/v1/agent/history"
@@ -23,8 +23,8 @@ HINTS = {"status": "success", "title": "日程已创建"}
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, thread_messages.ROUTES) as made:
-        yield made
+    async with local_api(tmp_path, thread_messages.ROUTES) as server:
+        yield server
 
 
 async def write(api: LocalApi, *entries: Entry, thread: str = THREAD) -> None:
@@ -40,7 +40,7 @@ def noon(day: int, hour: int = 12) -> datetime:
 async def test_P13_a_day_is_told_as_the_seed_has_it(api: LocalApi):
     result = ToolMessage(id="t", time=noon(2), tool_call_id="c", parts=(Text(text=dump({"ui_hints": HINTS}).decode()),))
     words = UserMessage(id="u", time=noon(2), parts=(Text(text="帮我"), Text(text="创建")))
-    await write(api, replace(said("old"), time=noon(1)), words, result)
+    await write(api, replace(message_of("old"), time=noon(1)), words, result)
     answer = await api.ask("GET", f"{HISTORY}?threadId={THREAD.upper()}")
     user, tool = answer.rows("messages")
     day = {"scope": "history_day", "threadId": THREAD, "day": "2026-03-02", "hasMore": True}
@@ -53,12 +53,12 @@ async def test_P13_a_day_is_told_as_the_seed_has_it(api: LocalApi):
 
 async def test_P13_without_a_thread_the_latest_is_told(api: LocalApi):
     for thread in (THREAD, OTHER):
-        await write(api, said("m1"), thread=thread)
+        await write(api, message_of("m1"), thread=thread)
     assert (await api.ask("GET", HISTORY)).json["threadId"] == OTHER
 
 
 async def test_P13_days_go_back_by_the_day_before_and_by_the_zone(api: LocalApi):
-    await write(api, replace(said("m1"), time=noon(1)), replace(said("m2"), time=noon(1, 20)))
+    await write(api, replace(message_of("m1"), time=noon(1)), replace(message_of("m2"), time=noon(1, 20)))
     days = {"": 1, "before=2026-03-02": 1, "tz=Asia/Shanghai": 2, "tz=Asia/Shanghai&before=2026-03-02": 1}
     for query, day in days.items():
         assert (await api.ask("GET", f"{HISTORY}?{query}")).json["day"] == f"2026-03-0{day}"

@@ -31,15 +31,15 @@ console.log(JSON.stringify([elements.line.textContent, elements.token.textConten
 
 @pytest_asyncio.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async with in_process(tmp_path, monkeypatch) as made:
-        made.api.state.web_page = WebPage(tmp_path / "not built")
-        yield made
+    async with in_process(tmp_path, monkeypatch) as server:
+        server.api.state.web_page = WebPage(tmp_path / "not built")
+        yield server
 
 
 def line_of(page: HttpReply) -> str:
-    found = re.search(r'<pre id="line">(.*?)</pre>', page.body.decode(), re.DOTALL)
-    assert found
-    return unescape(found[1])
+    match = re.search(r'<pre id="line">(.*?)</pre>', page.body.decode(), re.DOTALL)
+    assert match
+    return unescape(match[1])
 
 
 async def test_C3_the_home_page_needs_no_credential_and_loads_nothing(server: InProcess):
@@ -63,9 +63,9 @@ async def test_C3_the_line_it_shows_asks_a_question_and_may_be_sent_again_with_o
     assert path
     assert body
     assert 'Authorization: Bearer TOKEN" -H "Content-Type: application/json"' in line
-    for asked in (body[1], body[1], body[1].replace("career", "other")):
-        sent = await server.send("POST", path[1], asked.encode())
-        assert (sent.status, events_of(sent)[-1].event["type"]) == (200, "RUN_FINISHED")
+    for line_body in (body[1], body[1], body[1].replace("career", "other")):
+        reply = await server.send("POST", path[1], line_body.encode())
+        assert (reply.status, events_of(reply)[-1].event["type"]) == (200, "RUN_FINISHED")
     assert len(server.pages) == 3
 
 
@@ -84,7 +84,7 @@ async def test_C3_the_token_of_the_printed_address_is_put_into_the_line_and_take
     line = line_of(await server.send("GET", "/", token=None))
     script = BROWSER.replace("LINE", json.dumps(line)).replace("HASH", json.dumps(hash)).replace("SCRIPT", SCRIPT)
     done = subprocess.run([*NODE, "-e", script], capture_output=True, text=True, check=True)
-    shown, about, left = json.loads(done.stdout)
-    assert "https://recto.example/api/v1/chat" in shown
-    assert (f"Bearer {TOKEN}" in shown, "reboot" in shown, left) == (is_shown, False, "")
-    assert ("no longer in the address" in about) == is_shown
+    command, about, unread = json.loads(done.stdout)
+    assert "https://recto.example/api/v1/chat" in command
+    assert (f"Bearer {TOKEN}" in command, "reboot" in command, unread) == (is_shown, False, "")
+    assert ("the address bar no longer does" in about) == is_shown

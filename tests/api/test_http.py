@@ -27,8 +27,8 @@ TOO_LARGE = "RunAgentInput payload exceeds size limit"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServerProcess]:
-    known = {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}
-    with ServerProcess.serve(tmp_path_factory.mktemp("http"), known) as server:
+    settings = {"RECTO_MODEL": "demo", "RECTO_AGENT": "chat"}
+    with ServerProcess.serve(tmp_path_factory.mktemp("http"), settings) as server:
         yield server
         assert "Traceback" not in server.output
 
@@ -45,8 +45,8 @@ def url(server: ServerProcess) -> str:
 def test_P8_a_run_is_found_under_any_name_it_was_given(url: str, name: str):
     task, path = start(url, ask("What is 12*7?", run=name)), f"{RUNS}/{quote(name, safe='')}"
     assert list(read_events(url, quote(name, safe="")))[-1].event["runId"] == name
-    found = request(url, "GET", path).json
-    assert (found["taskId"], found["runId"]) == (task, name)
+    response = request(url, "GET", path).json
+    assert (response["taskId"], response["runId"]) == (task, name)
     assert request(url, "POST", f"{path}/cancel").json["taskId"] == task
     assert request(url, "GET", f"{path}/calls").status == 200
 
@@ -138,11 +138,11 @@ def test_an_answer_is_packed_for_who_asks(url: str):
 
 def test_short_answers_streams_and_files_are_not_packed(url: str):
     form = form_of(file("notes.txt", b"buy milk\n" * 1_000))
-    kept = request(url, "POST", ATTACHMENTS, form, content_type=FORM).json
-    (entry,) = cast("list[Mapping[str, str]]", kept["attachments"])
+    upload_row = request(url, "POST", ATTACHMENTS, form, content_type=FORM).json
+    (entry,) = cast("list[Mapping[str, str]]", upload_row["attachments"])
     task = start(url, ask("What is 12*7?"))
-    signed = urlsplit(entry["url"])
-    for path in ("/version", f"{RUNS}/{task}/events", f"{signed.path}?{signed.query}"):
+    signed_url = urlsplit(entry["url"])
+    for path in ("/version", f"{RUNS}/{task}/events", f"{signed_url.path}?{signed_url.query}"):
         reply = request(url, "GET", path, accept_encoding="gzip")
         assert (reply.status, "content-encoding" in reply.headers) == (200, False)
 
@@ -152,8 +152,8 @@ def test_short_answers_streams_and_files_are_not_packed(url: str):
 
 def test_P10_a_live_signature_reaches_no_log_however_it_is_written(server: ServerProcess):
     form = form_of(file("notes.txt", b"buy milk"))
-    kept = request(server.url, "POST", ATTACHMENTS, form, content_type=FORM).json
-    (entry,) = cast("list[Mapping[str, str]]", kept["attachments"])
+    upload_row = request(server.url, "POST", ATTACHMENTS, form, content_type=FORM).json
+    (entry,) = cast("list[Mapping[str, str]]", upload_row["attachments"])
     url = urlsplit(entry["url"])
     secret = entry["url"].rpartition("=")[2].rpartition(".")[2]
     query = quote(url.query, safe="")

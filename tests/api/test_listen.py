@@ -25,7 +25,7 @@ async def address(request: Request) -> Response:
     return PlainTextResponse(request.client.host if request.client else "-")
 
 
-async def seen(proxies: str, peer: str) -> str:
+async def client_address(proxies: str, peer: str) -> str:
     """The address of a client of ours that says it is 9.9.9.9."""
     api = Api([Route(method="GET", path="/", handler=address, tag="")])
     config = configure(api, "127.0.0.1", 0, ConnectionLimits(proxies=proxies))
@@ -48,7 +48,7 @@ async def test_C3_an_address_that_was_passed_on_is_believed_of_known_proxies_onl
     proxies: str, peer: str, believed: bool, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
-    assert await seen(proxies, peer) == ("9.9.9.9" if believed else peer)
+    assert await client_address(proxies, peer) == ("9.9.9.9" if believed else peer)
 
 
 @pytest.mark.full

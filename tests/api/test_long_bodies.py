@@ -34,13 +34,13 @@ def serving(handle: Handler) -> RawServer:
 
 async def digest(request: Request, body: AsyncGenerator[bytes]) -> Response:
     """Which bytes came, and whether they could be read from the socket."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     async for piece in body:
-        found.update(piece)
-    return PlainTextResponse(told(found.hexdigest(), direct=DIRECT in request.scope.get("extensions", {})))
+        digest.update(piece)
+    return PlainTextResponse(describe(digest.hexdigest(), direct=DIRECT in request.scope.get("extensions", {})))
 
 
-def told(hex: str, *, direct: bool) -> str:
+def describe(hex: str, *, direct: bool) -> str:
     return f"{hex} {'direct' if direct else 'usual'}"
 
 
@@ -61,7 +61,7 @@ async def answer_from(one: RawConnection) -> str:
 
 
 @pytest.mark.parametrize(
-    ("sent", "body", "direct"),
+    ("data", "body", "direct"),
     [
         (post(LONG), LONG, True),
         (post(LONG[:DIRECT_BYTES]), LONG[:DIRECT_BYTES], True),
@@ -71,11 +71,11 @@ async def answer_from(one: RawConnection) -> str:
     ],
     ids=["long", "just long", "short", "empty", "without a length"],
 )
-async def test_P9_a_body_comes_whole_whichever_way_it_is_read(sent: bytes, body: bytes, direct: bool):
+async def test_P9_a_body_comes_whole_whichever_way_it_is_read(data: bytes, body: bytes, direct: bool):
     async with serving(digest) as server:
         one = await server.dial()
-        one.writer.write(sent)
-        assert await answer_from(one) == told(hashlib.sha256(body).hexdigest(), direct=direct)
+        one.writer.write(data)
+        assert await answer_from(one) == describe(hashlib.sha256(body).hexdigest(), direct=direct)
 
 
 async def test_P9_requests_sent_ahead_behind_a_long_body_are_answered_in_their_order():
@@ -84,8 +84,8 @@ async def test_P9_requests_sent_ahead_behind_a_long_body_are_answered_in_their_o
         one = await server.dial()
         for body in bodies:
             one.writer.write(post(body))
-        found = [await answer_from(one) for _ in bodies]
-    assert found == [told(hashlib.sha256(body).hexdigest(), direct=len(body) >= DIRECT_BYTES) for body in bodies]
+        answers = [await answer_from(one) for _ in bodies]
+    assert answers == [describe(hashlib.sha256(body).hexdigest(), direct=len(body) >= DIRECT_BYTES) for body in bodies]
 
 
 async def test_P9_a_long_body_that_comes_in_drops_is_whole():
@@ -96,7 +96,7 @@ async def test_P9_a_long_body_that_comes_in_drops_is_whole():
             one.writer.write(whole[place : place + 300_007])
             await one.writer.drain()
             await settle()
-        assert await answer_from(one) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
+        assert await answer_from(one) == describe(hashlib.sha256(LONG).hexdigest(), direct=True)
 
 
 async def test_P9_who_waits_to_be_told_to_go_on_with_a_long_body_is_told():
@@ -105,19 +105,19 @@ async def test_P9_who_waits_to_be_told_to_go_on_with_a_long_body_is_told():
         one.writer.write(post(LONG, "expect: 100-continue").removesuffix(LONG))
         assert await one.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         one.writer.write(LONG)
-        assert await answer_from(one) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
+        assert await answer_from(one) == describe(hashlib.sha256(LONG).hexdigest(), direct=True)
 
 
 @pytest.mark.parametrize("is_rude", [False, True], ids=["closed", "reset"])
 async def test_P9_who_leaves_in_a_long_body_is_noticed(is_rude: bool):
-    left = asyncio.Event()
+    leaving = asyncio.Event()
 
     async def read(_request: Request, body: AsyncGenerator[bytes]) -> Response:
         try:
             async for _ in body:
                 pass
         except ClientDisconnect:
-            left.set()
+            leaving.set()
         return Response(status_code=400)
 
     async with serving(read) as server:
@@ -128,7 +128,7 @@ async def test_P9_who_leaves_in_a_long_body_is_noticed(is_rude: bool):
             one.writer.transport.abort()
         else:
             one.writer.close()
-        assert await left.wait()
+        assert await leaving.wait()
 
 
 async def test_P9_a_long_body_that_nobody_reads_on_ends_with_its_connection():

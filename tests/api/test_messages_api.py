@@ -38,8 +38,8 @@ PARSER: TypeAdapter[Message] = TypeAdapter(Message)
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, thread_messages.ROUTES) as made:
-        yield made
+    async with local_api(tmp_path, thread_messages.ROUTES) as server:
+        yield server
 
 
 async def write(api: LocalApi, *entries: Entry) -> None:
@@ -48,11 +48,11 @@ async def write(api: LocalApi, *entries: Entry) -> None:
     await api.store.runs.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
 
 
-def said(id: str, words: str = "Hi") -> UserMessage:
+def user_message(id: str, words: str = "Hi") -> UserMessage:
     return UserMessage(id=id, time=at(0), parts=(Text(text=words),))
 
 
-def answered(id: str, words: str = "Hello") -> AssistantMessage:
+def assistant_message(id: str, words: str = "Hello") -> AssistantMessage:
     return AssistantMessage(id=id, time=at(0), parts=(Text(text=words),))
 
 
@@ -64,27 +64,27 @@ async def with_files(api: LocalApi) -> None:
     await api.store.runs.admit(replace(admission(new_id(), THREAD), files=(ref,)))
     (run,) = await api.store.runs.claim(NODE, at(0), 1)
     picture = File(kind="image", source=Key(key="k1"), mime_type="image/png", name="a.png")
-    gone = File(kind="image", source=Key(key="gone"), name="b.png")
-    user = UserMessage(id="u", time=at(0), response_id="resp", parts=(Text(text="See"), gone, picture))
+    missing_file = File(kind="image", source=Key(key="gone"), name="b.png")
+    user = UserMessage(id="u", time=at(0), response_id="resp", parts=(Text(text="See"), missing_file, picture))
     await api.store.runs.record(lease_of(run), RunChange(entries=[user], ending=RunEnding(outcome="done")), at(1))
 
 
 async def test_P10_F4_files_are_told_by_urls_signed_now_and_with_details_by_the_ids_the_model_knows(api: LocalApi):
     await with_files(api)
-    signed = f"{BASE}/api/v1/agent/files/k1/a.png?"
+    signed_url = f"{BASE}/api/v1/agent/files/k1/a.png?"
     (row,) = (await api.ask("GET", PATH)).rows("messages")
     text, image = cast("list[dict[str, dict[str, str]]]", row["content"])
     assert (text, image["type"], image["metadata"]) == ({"type": "text", "text": "See"}, "image", {"filename": "a.png"})
-    assert image["source"]["value"].startswith(signed)
+    assert image["source"]["value"].startswith(signed_url)
     (row,) = await detailed(api)
     (picture,) = cast("list[dict[str, str]]", row["files"])
-    assert picture.pop("url").startswith(signed)
+    assert picture.pop("url").startswith(signed_url)
     assert picture == {"id": "resp-1", "name": "a.png", "type": "image", "mimeType": "image/png"}
 
 
 async def test_P17_with_details_each_message_has_its_time_and_its_run(api: LocalApi):
-    await write(api, said("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), answered("a1"))
-    await write(api, said("u2"))
+    await write(api, user_message("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), assistant_message("a1"))
+    await write(api, user_message("u2"))
     newer, older = (await api.store.runs.list_page("ann", THREAD, None, 9)).runs
     time = "2026-03-01T12:00:00.123Z"
     plain, rows = (await api.ask("GET", PATH)).rows("messages"), await detailed(api)
@@ -95,7 +95,7 @@ async def test_P17_with_details_each_message_has_its_time_and_its_run(api: Local
 
 
 async def test_P17_what_a_fork_has_copied_is_of_no_run(api: LocalApi):
-    await write(api, said("u1"))
+    await write(api, user_message("u1"))
     fork = ForkOptions(thread=THREAD, id=new_id(), now=at(2))
     await api.store.threads.fork("ann", fork)
     (row,) = (await api.ask("GET", f"{PATH.replace(THREAD, fork.id)}?details=1")).rows("messages")
@@ -107,8 +107,8 @@ async def test_P17_with_details_results_and_answers_have_their_cards(api: LocalA
     call = ToolCall(id="c", name="look", arguments="{}", runner="server")
     result = ToolMessage(id="t", time=at(0), tool_call_id="c", parts=(Text(text=card),))
     plain = ToolMessage(id="p", time=at(0), tool_call_id="d", parts=(Text(text="7"),))
-    asked = AssistantMessage(id="a", time=at(0), parts=(call, replace(call, id="d")))
-    await write(api, said("u"), asked, result, plain, answered("b", card))
+    call_message = AssistantMessage(id="a", time=at(0), parts=(call, replace(call, id="d")))
+    await write(api, user_message("u"), call_message, result, plain, assistant_message("b", card))
     rows = {row["id"]: row for row in await detailed(api)}
     assert rows["t"]["uiSchema"] == rows["b"]["uiSchema"] == ui_of(card)
     assert (rows["t"]["content"], rows["b"]["content"]) == (card, "Seven.")
@@ -123,27 +123,29 @@ async def detailed(api: LocalApi, query: str = "") -> list[Mapping[str, Json]]:
 
 @pytest.mark.parametrize("limit", [1, 3, 9])
 async def test_P17_pages_follow_each_other_without_gap_or_repeat(api: LocalApi, limit: int):
-    await write(api, said("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), answered("a1"))
-    await write(api, said("u2"), answered("a2"), Interrupted(id="i", time=at(0), message="a2", reason="x"))
-    found, query = list[Json](), f"?limit={limit}"
+    await write(api, user_message("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), assistant_message("a1"))
+    await write(
+        api, user_message("u2"), assistant_message("a2"), Interrupted(id="i", time=at(0), message="a2", reason="x")
+    )
+    found_rows, query = list[Json](), f"?limit={limit}"
     while True:
         answer = await api.ask("GET", PATH + query)
         rows = answer.rows("messages")
         assert len(rows) <= limit
-        found += [(row["id"], row.get("status")) for row in rows]
+        found_rows += [(row["id"], row.get("status")) for row in rows]
         if answer.json["next"] is None:
             break
         query = f"?limit={limit}&since={answer.json['next']}"
-    assert found == [("u1", None), ("r", None), ("a1", None), ("u2", None), ("a2", "interrupted")]
+    assert found_rows == [("u1", None), ("r", None), ("a1", None), ("u2", None), ("a2", "interrupted")]
 
 
 async def test_R12_P17_what_was_rolled_back_is_not_told_and_nothing_follows_it(api: LocalApi):
-    await write(api, said("u1"), answered("a1"), said("u2"), answered("a2"))
-    await write(api, RolledBack(id="b", time=at(0), to="u2"), said("u3"))
+    await write(api, user_message("u1"), assistant_message("a1"), user_message("u2"), assistant_message("a2"))
+    await write(api, RolledBack(id="b", time=at(0), to="u2"), user_message("u3"))
     rows = (await api.ask("GET", f"{PATH}?since=a1")).rows("messages")
     assert [row["id"] for row in rows] == ["u3"]
     for since in ("a2", "nobody", "", "%00"):
-        words = "in view of this thread; read it from its beginning, without `since`"
+        words = "in this thread; read it from its beginning, without `since`"
         assert_problem(await api.ask("GET", f"{PATH}?since={since}"), 422, words)
     for limit in ("0", "1001", "many"):
         assert_problem(await api.ask("GET", f"{PATH}?limit={limit}"), 422, "limit")

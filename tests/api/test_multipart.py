@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from recto.api.files.multipart import OUTSIDE_BYTES, PIECE, FormLimits, Heading, MultipartForm, boundary_of, heading_of
 from recto.errors import TooLarge, WireError
-from tests.api.forms import BOUNDARY, FORM, Field, begun, cut_at, file, form_of, sent
+from tests.api.forms import BOUNDARY, FORM, Field, begin_form, cut_at, file, form_of, send_pieces
 from tests.api.virtual_time import run_virtually
 from tests.waiting import settle
 
@@ -28,10 +28,10 @@ FIELDS = st.builds(
 
 
 async def read(pieces: Iterable[bytes], limits: FormLimits = LIMITS) -> list[tuple[Heading, bytes]]:
-    found = list[tuple[Heading, bytes]]()
-    async for part in MultipartForm(sent(pieces), FORM, limits).parts():
-        found.append((part.heading, b"".join([piece async for piece in part.pieces()])))
-    return found
+    results = list[tuple[Heading, bytes]]()
+    async for part in MultipartForm(send_pieces(pieces), FORM, limits).parts():
+        results.append((part.heading, b"".join([piece async for piece in part.pieces()])))
+    return results
 
 
 def expected(fields: Sequence[Field]) -> list[tuple[Heading, bytes]]:
@@ -60,7 +60,7 @@ def test_P9_bytes_that_are_no_form_are_refused_and_never_fail(body: bytes, place
 
 async def test_P9_bytes_come_in_large_pieces_though_they_are_sent_in_small_ones():
     body = bytes(range(256)) * 1_024
-    form = MultipartForm(sent(cut_at(form_of(file("a.bin", body)), range(0, 300_000, 1_000))), FORM, LIMITS)
+    form = MultipartForm(send_pieces(cut_at(form_of(file("a.bin", body)), range(0, 300_000, 1_000))), FORM, LIMITS)
     async for part in form.parts():
         pieces = [piece async for piece in part.pieces()]
         assert b"".join(pieces) == body
@@ -71,26 +71,26 @@ async def test_P9_bytes_come_in_large_pieces_though_they_are_sent_in_small_ones(
 async def test_P9_no_more_than_one_piece_of_the_stream_is_read_ahead():
     pulled, body = 0, form_of(file("a.bin", bytes(50 * PIECE)), file("b.bin", b"b"))
 
-    async def counted() -> AsyncGenerator[bytes]:
+    async def count_pieces() -> AsyncGenerator[bytes]:
         nonlocal pulled
         for piece in cut_at(body, range(0, len(body), PIECE)):
             pulled += 1
             yield piece
 
-    part = await anext(MultipartForm(counted(), FORM, LIMITS).parts())
+    part = await anext(MultipartForm(count_pieces(), FORM, LIMITS).parts())
     assert pulled == 1
-    taken = 0
+    size = 0
     async for piece in part.pieces():
-        taken += len(piece)
-        assert (pulled - 2) * PIECE <= taken
+        size += len(piece)
+        assert (pulled - 2) * PIECE <= size
 
 
-WITHIN_FILE = begun(file("a", b"a"))
+WITHIN_FILE = begin_form(file("a", b"a"))
 WITHIN_HEADERS = WITHIN_FILE[:60]
-WITHIN_FIELD = begun(Field(name="agent", body=b"d"))
+WITHIN_FIELD = begin_form(Field(name="agent", body=b"d"))
 SILENT, REST, WHOLE = (
-    "Nothing more of the form came for 5 seconds.",
-    "What is no file in the form took 5",
+    "No more data of the form arrived for 5 s.",
+    "Form fields took longer than 5 s",
     "The form took",
 )
 
@@ -108,11 +108,11 @@ async def dripping(first: bytes, drop: bytes, pause: float) -> AsyncGenerator[by
 
 
 async def refusal_of(stream: AsyncGenerator[bytes], limits: FormLimits) -> str:
-    with pytest.raises(HTTPException) as refused:
+    with pytest.raises(HTTPException) as caught_error:
         async for part in MultipartForm(stream, FORM, limits).parts():
             await part.skip(None)
-    assert refused.value.status_code == 408
-    return refused.value.detail
+    assert caught_error.value.status_code == 408
+    return caught_error.value.detail
 
 
 @pytest.mark.parametrize(
@@ -160,12 +160,12 @@ async def test_P9_a_form_is_ended_where_the_server_stops_and_one_that_comes_late
     reading = asyncio.create_task((await anext(form.parts())).skip(None))
     await settle()
     form.stop()
-    later = MultipartForm(sent([WITHIN_FILE]), FORM, LIMITS)
+    later = MultipartForm(send_pieces([WITHIN_FILE]), FORM, LIMITS)
     later.stop()
     for read_on in (reading, anext(later.parts())):
-        with pytest.raises(HTTPException, match="The server is stopping") as refused:
+        with pytest.raises(HTTPException, match="The server is stopping") as caught_error:
             await read_on
-        assert refused.value.status_code == 503
+        assert caught_error.value.status_code == 503
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ async def test_P9_a_form_is_ended_where_the_server_stops_and_one_that_comes_late
 async def test_P9_every_byte_of_a_form_counts(body: bytes):
     pieces = list(cut_at(body, range(0, len(body), 100)))
     await read(pieces, FormLimits(all_bytes=len(body)))
-    with pytest.raises(TooLarge, match=f"more than {len(body) - 1:,} bytes"):
+    with pytest.raises(TooLarge, match=f"limit of {len(body) - 1:,} bytes"):
         await read(pieces, FormLimits(all_bytes=len(body) - 1))
 
 
@@ -198,16 +198,16 @@ async def test_P9_no_more_than_a_little_may_stand_outside_of_a_form(is_before: b
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"", "ends before the boundary"),
-        (b'{"file": "a"}', "is no form with the boundary"),
+        (b"", "ends before the closing boundary"),
+        (b'{"file": "a"}', "is not a form with the boundary"),
         (form_of(b"\r\nbody"), "without `Content-Disposition"),
         (form_of(b"Content-Disposition: form-data\r\n\r\nbody"), "without `Content-Disposition"),
-        (form_of(b"no colon\r\n\r\nbody"), "is no form"),
-        (form_of(b": empty\r\n\r\nbody"), "is no form"),
+        (form_of(b"no colon\r\n\r\nbody"), "is not a form"),
+        (form_of(b": empty\r\n\r\nbody"), "is not a form"),
         (form_of(b"A: b\r\n" * 17 + b"\r\nbody"), "header count"),
         (form_of(b"A: " + b"b" * 70_000 + b"\r\n\r\nbody"), "header size"),
         (form_of(b"A: b" + b"c" * 40_000 + b"\r\nD: " + b"e" * 40_000 + b"\r\n\r\nbody"), "bytes of headers"),
-        (form_of(file("a", b"a"), boundary="another"), "is no form"),
+        (form_of(file("a", b"a"), boundary="another"), "is not a form"),
         (form_of(*[file("a", b"a")] * 6), "more than 5 parts"),
     ],
 )
@@ -234,8 +234,8 @@ async def test_P9_a_form_that_breaks_the_rules_is_refused_in_words(body: bytes, 
     ],
 )
 def test_P9_the_name_of_a_file_is_read_as_its_sender_wrote_it(disposition: str, filename: str | None):
-    found = heading_of({"content-disposition": disposition, "content-type": "Text/Plain; charset=x"})
-    assert (found.name, found.filename, found.content_type) == ("f", filename, "text/plain")
+    heading = heading_of({"content-disposition": disposition, "content-type": "Text/Plain; charset=x"})
+    assert (heading.name, heading.filename, heading.content_type) == ("f", filename, "text/plain")
 
 
 def test_P9_headers_of_many_open_quotes_are_read_at_once():
@@ -253,6 +253,6 @@ def test_P9_headers_of_many_open_quotes_are_read_at_once():
     ],
 )
 def test_P9_the_boundary_is_the_one_the_content_type_names(parameters: str, boundary: bytes | None):
-    fails = pytest.raises(WireError, match="content-type: names no boundary")
+    fails = pytest.raises(WireError, match="content-type: has no boundary")
     with nullcontext() if boundary else fails:
         assert boundary_of(f"multipart/form-data{parameters}") == boundary

@@ -62,9 +62,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         yield server.url
 
 
-def scripted(asked: Request) -> Answer:
+def scripted(model_request: Request) -> Answer:
     """Reads a page four times, fails, hangs or answers, as it is told."""
-    messages = cast("list[Row]", asked.page["messages"])
+    messages = cast("list[Row]", model_request.page["messages"])
     words = str([message["content"] for message in messages if message["role"] == "user"])
     if "fail" in words:
         return failure(401, "no")
@@ -104,8 +104,8 @@ def labels(**values: str) -> Labels:
 
 
 def calls_of(url: str, task: str) -> list[Row]:
-    listed = cast("list[Row]", request(url, "GET", f"{RUNS}/{task}/calls").json["calls"])
-    return [request(url, "GET", f"{RUNS}/{task}/calls/{row['n']}").json for row in listed]
+    rows = cast("list[Row]", request(url, "GET", f"{RUNS}/{task}/calls").json["calls"])
+    return [request(url, "GET", f"{RUNS}/{task}/calls/{row['n']}").json for row in rows]
 
 
 def saved_of(call: Row) -> int:
@@ -130,7 +130,7 @@ def test_R11_P8_metrics_and_prices_are_exactly_what_the_runs_did(tmp_path: Path)
         list(read_events(server.url, stuck))
         reply = request(server.url, "GET", "/metrics")
     assert reply.headers["content-type"].startswith("text/plain; version=")
-    found = samples(reply.body.decode())
+    metrics = samples(reply.body.decode())
     model_name, replies = "compatible:priced", 2 + READS + 1
     expected = {
         ("recto_runs_total", labels(agent="reader", outcome="done")): 3,
@@ -146,14 +146,14 @@ def test_R11_P8_metrics_and_prices_are_exactly_what_the_runs_did(tmp_path: Path)
         ("recto_tokens_total", labels(model=model_name, kind="cached")): replies * USAGE.cached,
         ("recto_errors_total", labels(kind="ModelRefused")): 1,
     }
-    saved = [saved_of(call) for call in calls]
-    assert [count > 0 for count in saved] == [False, False, False, True, True]
-    assert {name: found[name] for name in expected} == expected
-    price = found["recto_price_total", labels(model=model_name, currency="EUR")]
+    savings_by_id = [saved_of(call) for call in calls]
+    assert [count > 0 for count in savings_by_id] == [False, False, False, True, True]
+    assert {name: metrics[name] for name in expected} == expected
+    price = metrics["recto_price_total", labels(model=model_name, currency="EUR")]
     assert price == pytest.approx(replies * REPLY_PRICE / 1_000_000)
     assert_priced(calls, usage)
-    assert not [name for name in found if "user" in str(name) or "local" in str(name)]
-    assert_saved(found, savings, sum(saved))
+    assert not [name for name in metrics if "user" in str(name) or "local" in str(name)]
+    assert_saved(metrics, savings, sum(savings_by_id))
 
 
 def assert_priced(calls: Sequence[Row], usage: Row) -> None:
@@ -163,21 +163,21 @@ def assert_priced(calls: Sequence[Row], usage: Row) -> None:
     assert float(str(usage["price"])) == pytest.approx(REPLY_PRICE * (READS + 1) / 1_000_000)
 
 
-def assert_saved(found: Mapping[tuple[str, Labels], float], savings: Row, saved: int) -> None:
+def assert_saved(metrics: Mapping[tuple[str, Labels], float], savings: Row, saved_tokens: int) -> None:
     """What the metrics and the route say of savings: folding kept `saved` tokens out of pages, in two calls."""
     # Three reads are one too many in the fourth call, four are two too many in the fifth.
-    assert found["recto_folds_total", labels(rule="R2", tool="read_page", agent="reader")] == 3
-    assert found["recto_fold_tokens_saved_total", labels(rule="R2", tool="read_page", agent="reader")] == saved
-    assert found["recto_prefix_breaks_total", labels(cause="fold_step", agent="reader")] == 2
+    assert metrics["recto_folds_total", labels(rule="R2", tool="read_page", agent="reader")] == 3
+    assert metrics["recto_fold_tokens_saved_total", labels(rule="R2", tool="read_page", agent="reader")] == saved_tokens
+    assert metrics["recto_prefix_breaks_total", labels(cause="fold_step", agent="reader")] == 2
     # What is folded would have been read from the cache; what stands behind the read that is folded is written again.
-    again = found["recto_prefix_break_tokens_total", labels(cause="fold_step", agent="reader")]
+    again = metrics["recto_prefix_break_tokens_total", labels(cause="fold_step", agent="reader")]
     money = labels(rule="R2", agent="reader", currency="EUR")
-    assert found["recto_fold_price_saved_total", money] == pytest.approx(saved * 0.5 / 1_000_000)
-    assert found["recto_fold_price_spent_total", money] == pytest.approx(again * (3 - 0.5) / 1_000_000)
+    assert metrics["recto_fold_price_saved_total", money] == pytest.approx(saved_tokens * 0.5 / 1_000_000)
+    assert metrics["recto_fold_price_spent_total", money] == pytest.approx(again * (3 - 0.5) / 1_000_000)
     (rule,), (broken,) = cast("list[Row]", savings["rules"]), cast("list[Row]", savings["breaks"])
-    known = {"agent": "reader", "rule": "R2", "ruleName": "newer reads", "ruleLink": "docs/rules.md#r2"}
+    rule_labels = {"agent": "reader", "rule": "R2", "ruleName": "newer reads", "ruleLink": "docs/rules.md#r2"}
     cost = {"cost": again * 2_500}
-    assert rule == {**known, "calls": 2, "tokens": saved, "saved": saved * 500, **cost}
+    assert rule == {**rule_labels, "calls": 2, "tokens": saved_tokens, "saved": saved_tokens * 500, **cost}
     assert broken == {"agent": "reader", "cause": "fold_step", "breaks": 2, "tokens": again, **cost}
     assert savings["currency"] == "EUR"
 
@@ -202,23 +202,23 @@ async def test_R11_each_fold_and_each_read_that_is_left_alone_is_in_the_log_of_t
 
 
 def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Path):
-    kept = {"RECTO_EVENT_DAYS": "0.000001", "RECTO_CLEANING_SECONDS": "0.05", "RECTO_LOG_LEVEL": "info"}
-    kept |= {"RECTO_AGENT": "chat"}
-    with ServerProcess.serve(tmp_path, kept) as server:
+    settings = {"RECTO_EVENT_DAYS": "0.000001", "RECTO_CLEANING_SECONDS": "0.05", "RECTO_LOG_LEVEL": "info"}
+    settings |= {"RECTO_AGENT": "chat"}
+    with ServerProcess.serve(tmp_path, settings) as server:
         body = ask("What is 12 * 7?")
-        heard = run(server.url, body)
+        events = run(server.url, body)
         name = str(body["runId"])
         wait_for(lambda: len(list(read_events(server.url, name))) == 3, "the events to be cleaned up")
         again = list(read_events(server.url, name))
-        later = list(read_events(server.url, name, after=heard[-1].number))
+        later = list(read_events(server.url, name, after=events[-1].number))
         wait_for(lambda: "cleaned up" in server.output, "its line in the log")
         history = request(server.url, "GET", f"/api/v1/agent/history?threadId={body['threadId']}").json
-    assert [sent.event["type"] for sent in again] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
-    for sent in again:
-        TypeAdapter[object](Event).validate_json(sent.body)
-    said = cast("Sequence[Row]", again[1].event["messages"])
-    assert [message["role"] for message in said] == ["user", "assistant", "tool", "assistant"]
-    assert (again[-1].number, later) == (heard[-1].number, [])
+    assert [received.event["type"] for received in again] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    for received in again:
+        TypeAdapter[object](Event).validate_json(received.body)
+    messages = cast("Sequence[Row]", again[1].event["messages"])
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
+    assert (again[-1].number, later) == (events[-1].number, [])
     assert len(cast("list[Row]", history["messages"])) == 3
 
 

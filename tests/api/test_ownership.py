@@ -30,7 +30,7 @@ CAROL = "carol-key-of-our-tests"
 CLOCKS = frozenset({"date"})
 # The one of alice's files.
 FILE = f"{MARK}.txt"
-SIGNED = f"GET {AGENT}/files/{{id}}/{{name}}"
+SIGNED_ROUTE = f"GET {AGENT}/files/{{id}}/{{name}}"
 PROFILE = "/api/v1/profile"
 # Only operators may: to others, everybody's is the same.
 TIER = "PUT /api/v1/users/{user}/tier"
@@ -58,7 +58,7 @@ class Belongings:
     runs: Mapping[str, str]
     threads: Mapping[str, str]
     attachment: str
-    signed: str
+    signed_url: str
     dataset: str
     message: str
     cursor: str
@@ -73,7 +73,7 @@ class Belongings:
 
     def ids(self, place: str) -> list[str]:
         """All of alice's ids that go into a place of a path."""
-        known = {
+        fields = {
             "runs/{id}": list(self.runs.values()),
             "threads/{id}": list(self.threads.values()),
             "calls/{n}": ["1"],
@@ -88,14 +88,14 @@ class Belongings:
             "stop/{thread}": [self.threads["running"]],
             "threads/{thread}": list(self.threads.values()),
         }
-        assert place in known, (
+        assert place in fields, (
             f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
         )
-        return known[place]
+        return fields[place]
 
     def query(self, name: str, operation: Operation) -> str:
         """A value of alice's for a query, or one that everybody may send."""
-        known = {
+        fields = {
             "?threadId": self.threads["finished"],
             "?cursor": self.cursor,
             "?search": MARK,
@@ -116,19 +116,19 @@ class Belongings:
             "?agentId": "chat",
             "?includeArchived": "true",
         }
-        assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
-        return f"{name[1:]}={known[name]}"
+        assert name in fields, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
+        return f"{name[1:]}={fields[name]}"
 
     def header(self, name: str) -> tuple[str, str]:
-        known = {"last-event-id:": "1"}
-        assert name in known, f"No value is known for {name}. Name one in Belongings.header, in {__file__}."
-        return name.rstrip(":").replace("-", "_"), known[name]
+        settings = {"last-event-id:": "1"}
+        assert name in settings, f"No value is known for {name}. Name one in Belongings.header, in {__file__}."
+        return name.rstrip(":").replace("-", "_"), settings[name]
 
     def body(self, operation: Operation) -> Json | bytes:
         """A good body of an operation, with alice's ids where it takes any. One of bytes is a form."""
         if operation.name == f"POST {AGENT}/attachments":
             return form_of(file("not-alices.txt", b"not alice's"))
-        known: dict[str, Json] = {
+        values_by_field: dict[str, Json] = {
             f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
             f"POST {AGENT}/ag-ui": ask("hello", thread=self.threads["finished"]),
             f"POST {AGENT}/ag-ui/{{agent}}": ask("hello", thread=self.threads["waiting"]),
@@ -153,8 +153,8 @@ class Belongings:
         }
         if not operation.has_body:
             return None
-        assert operation.name in known, f"No body is known for {operation.name}. Name one in Belongings.body."
-        return known[operation.name]
+        assert operation.name in values_by_field, f"No body is known for {operation.name}. Name one in Belongings.body."
+        return values_by_field[operation.name]
 
     def export(self) -> bytes:
         return request(self.url, "GET", f"{AGENT}/me/export", token=ALICE).body
@@ -183,24 +183,24 @@ def settle_in(server: Scripted) -> Belongings:
     message = str(server.rows(f"/history?threadId={thread}", "messages")[0]["id"])
     fork = request(server.url, "POST", f"{AGENT}/threads/{thread}/fork", {"title": f"again {MARK}"}, token=ALICE)
     forked = play(server, ask(f"and {MARK}?", thread=str(fork.json["id"]), run="a-forked-run"), Answer(text=MARK))
-    held = ask(f"hold {MARK}", run="a-running-run")
-    running, _ = server.begin(held)
-    queued = server.post(ask(f"later {MARK}", thread=str(held["threadId"]), run="a-queued-run")).json
-    ended = {"finished": finished, "waiting": waiting, "forked": forked, "queued": queued}
-    tasks = {**{state: str(found["taskId"]) for state, found in ended.items()}, "running": running}
+    waiting_run = ask(f"hold {MARK}", run="a-running-run")
+    running, _ = server.begin(waiting_run)
+    queued = server.post(ask(f"later {MARK}", thread=str(waiting_run["threadId"]), run="a-queued-run")).json
+    tasks_by_state = {"finished": finished, "waiting": waiting, "forked": forked, "queued": queued}
+    tasks = {**{state: str(task_row["taskId"]) for state, task_row in tasks_by_state.items()}, "running": running}
     by_name = {f"{state} by name": f"a-{state}-run" for state in tasks}
     threads = {"finished": thread, "waiting": str(waiting["threadId"]), "forked": str(fork.json["id"])}
     cursor = str(server.get("/threads?limit=1")["next"])
-    stored = upload(server, file(FILE, MARK.encode()))
+    upload_row = upload(server, file(FILE, MARK.encode()))
     dataset = request(server.url, "POST", f"{AGENT}/datasets", {"name": MARK, "sharedWith": ["carla"]}, token=ALICE)
-    kept: dict[str, Json] = {"life_context": {"note": MARK}, "skill_data": {"notes": [MARK]}}
-    assert request(server.url, "PATCH", PROFILE, kept, token=ALICE).status == 200
+    profile: dict[str, Json] = {"life_context": {"note": MARK}, "skill_data": {"notes": [MARK]}}
+    assert request(server.url, "PATCH", PROFILE, profile, token=ALICE).status == 200
     return Belongings(
         server=server,
         runs={**tasks, **by_name},
-        threads={**threads, "running": str(held["threadId"])},
-        attachment=str(stored["id"]),
-        signed=urlsplit(str(stored["url"])).query,
+        threads={**threads, "running": str(waiting_run["threadId"])},
+        attachment=str(upload_row["id"]),
+        signed_url=urlsplit(str(upload_row["url"])).query,
         dataset=str(dataset.json["id"]),
         message=message,
         cursor=cursor,
@@ -220,14 +220,14 @@ PICKED = Answer(text=MARK, calls=(Call(name=f"pick_{MARK}", arguments="{}", id=f
 
 def play(server: Scripted, body: Mapping[str, Json], *answers: Answer) -> Mapping[str, Json]:
     server.answers[:] = answers
-    admitted = server.post(body)
-    assert admitted.status == 202, admitted.body
-    server.reader(str(admitted.json["taskId"])).wait()
+    admission = server.post(body)
+    assert admission.status == 202, admission.body
+    server.reader(str(admission.json["taskId"])).wait()
     assert server.answers == []
-    return admitted.json
+    return admission.json
 
 
-def filled(alices: Belongings, operation: Operation) -> Iterator[dict[str, str]]:
+def fill_paths(alices: Belongings, operation: Operation) -> Iterator[dict[str, str]]:
     """The places of a path, with every id of alice's in turn."""
     for first in alices.ids(operation.places[0]) if operation.places else ():
         rest = {place: alices.ids(place)[0] for place in operation.places[1:]}
@@ -242,7 +242,7 @@ def send(alices: Belongings, operation: Operation, path: str, token: str | None)
     return request(alices.url, operation.method, path, body, token=token, **headers, **media)
 
 
-def shown(reply: HttpReply) -> tuple[int, dict[str, str], str]:
+def summarise(reply: HttpReply) -> tuple[int, dict[str, str], str]:
     """All of an answer that could tell one thing from another."""
     headers = {name: value for name, value in reply.headers.items() if name not in CLOCKS}
     return reply.status, headers, reply.body.decode()
@@ -257,10 +257,10 @@ def queries(alices: Belongings, operation: Operation) -> list[str]:
 
 def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
     before = alices.export()
-    asked = 0
+    count = 0
     for operation in operations(alices.url):
         is_hers = operation.places and operation.places[0] not in EVERYBODYS and operation.name != PREVIEW
-        for values in filled(alices, operation) if is_hers else ():
+        for values in fill_paths(alices, operation) if is_hers else ():
             mine = values[operation.places[0]]
             # An id nobody has, as long and of the same form.
             other = new_id() if mine.count("-") == 4 else mine[::-1]
@@ -268,15 +268,15 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
                 nowhere = {**values, operation.places[0]: other}
                 foreign = send(alices, operation, operation.at(values, query), BOB)
                 absent = send(alices, operation, operation.at(nowhere, query), BOB)
-                problem = shown(foreign)
-                assert (problem[0], problem[1], problem[2].replace(mine, other)) == shown(absent), operation.at(
+                problem = summarise(foreign)
+                assert (problem[0], problem[1], problem[2].replace(mine, other)) == summarise(absent), operation.at(
                     values, query
                 )
                 assert foreign.status == (403 if operation.name == TIER else 404), f"{operation.name}: {foreign.body!r}"
                 assert_problem(foreign)
                 assert MARK not in str(problem)
-                asked += 1
-    assert asked > 100
+                count += 1
+    assert count > 100
     assert alices.export() == before
 
 
@@ -287,14 +287,14 @@ def test_P5_no_answer_to_others_holds_anything_of_alices(alices: Belongings, tok
     for operation in operations(alices.url):
         for query in queries(alices, operation) if not operation.places else ():
             reply = send(alices, operation, operation.at({}, query), token)
-            found = [secret for secret in alices.secrets() if secret in str(shown(reply))]
+            leaks = [secret for secret in alices.secrets() if secret in str(summarise(reply))]
             # A refusal may name what it was asked for.
             allowed = {alices.threads["finished"]} if reply.status == 404 else set[str]()
-            assert set(found) <= allowed, f"{operation.name}?{query}: {reply.body!r}"
+            assert set(leaks) <= allowed, f"{operation.name}?{query}: {reply.body!r}"
     assert alices.export() == before
     # Metrics are for operators, and name nobody.
-    refused = request(alices.url, "GET", "/metrics", token=token)
-    assert (refused.status, refused.json["code"]) == (403, "not_an_operator")
+    rejection = request(alices.url, "GET", "/metrics", token=token)
+    assert (rejection.status, rejection.json["code"]) == (403, "not_an_operator")
     metrics = request(alices.url, "GET", "/metrics", token=ALICE).body.decode()
     assert [secret for secret in alices.secrets() if secret in metrics] == []
 
@@ -306,8 +306,8 @@ def test_P5_a_run_or_a_preview_in_alices_thread_is_not_for_bob(alices: Belonging
                 reply = request(alices.url, "POST", RUNS, body, token=BOB, accept=accept)
                 assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
                 assert request(alices.url, "GET", f"{RUNS}/{body['runId']}", token=BOB).status == 404
-        for sent in ({"messages": ask("hello")["messages"]}, {}):
-            reply = request(alices.url, "POST", f"{AGENT}/threads/{thread.upper()}/preview?raw=1", sent, token=BOB)
+        for received in ({"messages": ask("hello")["messages"]}, {}):
+            reply = request(alices.url, "POST", f"{AGENT}/threads/{thread.upper()}/preview?raw=1", received, token=BOB)
             assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
 
 
@@ -316,8 +316,8 @@ def test_P5_a_run_of_bobs_may_have_the_name_of_one_of_alices_and_each_finds_thei
         hers = alices.server.get(f"/runs/{name}")
         bobs = request(alices.url, "POST", RUNS, ask("I am bob", run=name), token=BOB)
         assert (bobs.status, bobs.json["taskId"] != hers["taskId"]) == (202, True)
-        found = request(alices.url, "GET", f"{RUNS}/{name}", token=BOB)
-        assert (found.json["taskId"], MARK in str(found.body)) == (bobs.json["taskId"], False)
+        response = request(alices.url, "GET", f"{RUNS}/{name}", token=BOB)
+        assert (response.json["taskId"], MARK in str(response.body)) == (bobs.json["taskId"], False)
         assert alices.server.get(f"/runs/{name}") == hers
 
 
@@ -335,9 +335,9 @@ def test_P5_bob_can_not_answer_a_call_of_alices(alices: Belongings):
 
 def play_as_bob(alices: Belongings) -> str:
     """A thread of bob's, with a run that has ended."""
-    admitted = alices.server.post(ask("I am bob"), BOB).json
-    alices.server.reader(str(admitted["taskId"]), BOB).wait()
-    return str(admitted["threadId"])
+    admission = alices.server.post(ask("I am bob"), BOB).json
+    alices.server.reader(str(admission["taskId"]), BOB).wait()
+    return str(admission["threadId"])
 
 
 @pytest.mark.parametrize("token", [None, "a-key-nobody-ever-had"])
@@ -345,29 +345,29 @@ def test_C3_without_a_good_credential_only_what_is_open_answers(alices: Belongin
     before = alices.export()
     is_open: set[str] = set()
     for operation in operations(alices.url):
-        values = next(filled(alices, operation))
+        values = next(fill_paths(alices, operation))
         reply = send(alices, operation, operation.at(values), token)
-        assert MARK not in str(shown(reply))
+        assert MARK not in str(summarise(reply))
         if operation.is_open:
             # What is open to whoever has a signature is to others as if it were nowhere.
-            assert reply.status == (404 if operation.name == SIGNED else 200), operation.name
+            assert reply.status == (404 if operation.name == SIGNED_ROUTE else 200), operation.name
             is_open.add(operation.name)
         else:
             assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer"), operation.name
             assert_problem(reply)
             assert alices.runs["finished"] not in reply.body.decode()
-    assert is_open == {"GET /healthz", "GET /readyz", "GET /version", SIGNED}
+    assert is_open == {"GET /healthz", "GET /readyz", "GET /version", SIGNED_ROUTE}
     assert alices.export() == before
 
 
 def test_who_may_only_look_sees_all_and_changes_nothing(alices: Belongings):
     before = alices.export()
     for operation in operations(alices.url):
-        for values in filled(alices, operation):
+        for values in fill_paths(alices, operation):
             # A stream of what is under way has no end, and what waits has no calls yet.
             if operation.method == "GET" and alices.under_way & set(values.values()):
                 continue
-            query = {SIGNED: alices.signed, CHANGES: f"since={alices.message}"}.get(operation.name, "")
+            query = {SIGNED_ROUTE: alices.signed_url, CHANGES: f"since={alices.message}"}.get(operation.name, "")
             reply = send(alices, operation, operation.at(values, query), LOOKER)
             if operation.method == "GET":
                 expected = 404 if operation.name == CHANGES else 200

@@ -68,31 +68,31 @@ async def test_X1_a_preview_is_byte_for_byte_what_is_sent_then_but_for_the_time(
     for words, answers in (("hello", (NOTE, Answer(text="Noted."))), ("and?", ()), ("more", ())):
         body: dict[str, Json] = {"messages": [says(words)], "tools": [PICK], "context": context}
         before = everything(tmp_path)
-        seen = (await look(server, thread, {**body, "threadId": thread, "runId": "run-1"}, raw=True)).body
+        preview = (await look(server, thread, {**body, "threadId": thread, "runId": "run-1"}, raw=True)).body
         assert everything(tmp_path) == before
         calls = len(server.model.requests)
         server.answers.extend(answers)
-        sent = await send_it(server, thread, body)
+        page_body = await send_it(server, thread, body)
         assert len(server.model.requests) == calls + max(1, len(answers))
-        assert TIME.search(sent)
-        assert timeless(seen) == timeless(sent)
+        assert TIME.search(page_body)
+        assert timeless(preview) == timeless(page_body)
 
 
-def page_of(seen: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+def page_of(preview: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     """The messages of the page that is shown."""
-    return cast("list[Mapping[str, Json]]", cast("Mapping[str, Json]", seen["page"])["messages"])
+    return cast("list[Mapping[str, Json]]", cast("Mapping[str, Json]", preview["page"])["messages"])
 
 
 async def test_X1_a_preview_has_its_manifest_and_says_what_a_run_would_do_first(server: InProcess):
     thread = new_id()
-    seen = (await look(server, thread, {"messages": [says("hello")]})).json
-    assert (seen["threadId"], seen["agent"], seen["model"]) == (thread, "helper", "compatible:scripted")
-    assert (seen["next"], seen["notes"]) == ("call_model", [])
+    preview = (await look(server, thread, {"messages": [says("hello")]})).json
+    assert (preview["threadId"], preview["agent"], preview["model"]) == (thread, "helper", "compatible:scripted")
+    assert (preview["next"], preview["notes"]) == ("call_model", [])
     raw = (await look(server, thread, {"messages": [says("hello")]}, raw=True)).body
-    manifest = cast("Mapping[str, Json]", seen["manifest"])
+    manifest = cast("Mapping[str, Json]", preview["manifest"])
     spans = [cast("list[int]", part["span"]) for part in cast("list[Mapping[str, Json]]", manifest["parts"])]
-    assert (spans[0][0], spans[-1][1], seen["bytes"]) == (0, len(raw), len(raw))
-    assert seen["page"] == {**(load_object(raw) or {}), "messages": page_of(seen)}
+    assert (spans[0][0], spans[-1][1], preview["bytes"]) == (0, len(raw), len(raw))
+    assert preview["page"] == {**(load_object(raw) or {}), "messages": page_of(preview)}
     assert (await server.send("GET", f"{THREADS}/{thread}")).status == 404
 
 
@@ -100,10 +100,10 @@ async def test_X1_a_thread_as_it_stands_needs_no_words(server: InProcess):
     thread = new_id()
     await server.run("hello", Answer(text="One."), thread=thread)
     for body in ({}, {"messages": list[Json]()}):
-        seen = (await look(server, thread, body)).json
-        assert [message["role"] for message in page_of(seen)][:3] == ["system", "user", "assistant"]
-        assert seen["next"] == "finished"
-        assert "a run would end" in str(seen["notes"])
+        preview = (await look(server, thread, body)).json
+        assert [message["role"] for message in page_of(preview)][:3] == ["system", "user", "assistant"]
+        assert preview["next"] == "finished"
+        assert "a run would end" in str(preview["notes"])
 
 
 async def test_P11_a_preview_of_a_thread_that_waits_says_so_and_a_result_is_in_the_page(server: InProcess):
@@ -114,9 +114,9 @@ async def test_P11_a_preview_of_a_thread_that_waits_says_so_and_a_result_is_in_t
     assert waiting["next"] == "wait_for_client"
     result = await result_of(server, thread, "the red one")
     body: dict[str, Json] = {"messages": [words, result], "tools": [PICK]}
-    seen = (await look(server, thread, body, raw=True)).body
-    assert b"the red one" in seen
-    assert seen == await send_it(server, thread, body)
+    preview = (await look(server, thread, body, raw=True)).body
+    assert b"the red one" in preview
+    assert preview == await send_it(server, thread, body)
 
 
 async def result_of(server: InProcess, thread: str, words: str) -> Json:
@@ -136,34 +136,34 @@ async def test_P9_files_go_by_their_urls_and_only_their_ids_differ(tmp_path: Pat
         part: Json = {"type": "document", "source": {"type": "url", "value": row["url"], "mimeType": "text/plain"}}
         body: dict[str, Json] = {"messages": [says([{"type": "text", "text": "read"}, part])]}
         # Its text is read and kept, as after any upload.
-        seen = (await look(server, thread, body, raw=True)).body
+        preview = (await look(server, thread, body, raw=True)).body
         before = everything(tmp_path)
-        seen = (await look(server, thread, body, raw=True)).body
+        preview = (await look(server, thread, body, raw=True)).body
         assert everything(tmp_path) == before
-        sent = await send_it(server, thread, body)
-        assert b"words of the file" in seen
-        assert nameless(seen) == nameless(sent)
+        page_body = await send_it(server, thread, body)
+        assert b"words of the file" in preview
+        assert nameless(preview) == nameless(page_body)
         again: dict[str, Json] = {"messages": [says("and again")]}
-        seen = (await look(server, thread, again, raw=True)).body
-        assert timeless(seen) == timeless(await send_it(server, thread, again))
+        preview = (await look(server, thread, again, raw=True)).body
+        assert timeless(preview) == timeless(await send_it(server, thread, again))
 
 
 def nameless(page: bytes) -> bytes:
     return re.sub(rb"<id>[0-9a-f-]{36}-0</id>", b"(id)", timeless(page))
 
 
-REFUSED: tuple[tuple[Json, int, str], ...] = (
+REJECTIONS: tuple[tuple[Json, int, str], ...] = (
     ({"messages": [says("a"), says("b")]}, 422, "exactly one user message"),
-    ({"threadId": new_id(), "messages": []}, 422, "is not the thread in the path"),
+    ({"threadId": new_id(), "messages": []}, 422, "differs from the thread in the path"),
     ({"forwardedProps": {"agent": "nobody"}}, 422, "there is no agent"),
-    ({"tools": [{"name": "note", "description": "", "parameters": {}}]}, 422, "tool of the agent itself"),
+    ({"tools": [{"name": "note", "description": "", "parameters": {}}]}, 422, "tool of the agent"),
     ([], 422, "must be a JSON object"),
     ({"messages": [says("x" * 262_144)]}, 413, "exceeds size limit"),
 )
 
 
 async def test_P2_a_preview_is_held_to_the_rules_of_a_run(server: InProcess):
-    for body, status, words in REFUSED:
+    for body, status, words in REJECTIONS:
         reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", body)
         assert (reply.status, words in str(reply.json["detail"])) == (status, True), reply.body
     reply = await server.send("POST", f"{THREADS}/mine/preview", {})
@@ -175,7 +175,7 @@ async def test_X1_a_file_that_would_have_to_be_stored_is_refused(tmp_path: Path,
         inline: Json = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
         before = everything(tmp_path)
         reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", {"messages": [says([inline])]})
-        assert (reply.status, "upload this one first" in str(reply.json["detail"])) == (422, True)
+        assert (reply.status, "Upload this file first" in str(reply.json["detail"])) == (422, True)
         assert everything(tmp_path) == before
 
 
@@ -188,10 +188,10 @@ async def test_P11_a_form_that_is_answered_does_not_act_in_a_preview(server: InP
     await send_it(server, thread, {"messages": [words], "tools": [form], "forwardedProps": props})
     result = await result_of(server, thread, '{"date": "1990-05-15", "time": "14:30", "place": "北京"}')
     before = everything(tmp_path)
-    seen = (await look(server, thread, {"messages": [words, result], "tools": [form]})).json
+    preview = (await look(server, thread, {"messages": [words, result], "tools": [form]})).json
     assert everything(tmp_path) == before
-    assert "The tool collect_birth_info would act on the client's answer first" in str(seen["notes"])
-    assert "1990-05-15" in str(seen["page"])
+    assert "The tool collect_birth_info would act on the client's answer first" in str(preview["notes"])
+    assert "1990-05-15" in str(preview["page"])
 
 
 @pytest.mark.full
@@ -200,8 +200,8 @@ async def test_S4_a_skill_that_is_asked_for_is_in_the_preview_and_not_in_the_thr
     props: Json = {"agent": "vibe", "skill": "bazi", "timezone": "Asia/Shanghai"}
     for body in ({"messages": [says("帮我算个八字")], "forwardedProps": props}, {"messages": [says("继续")]}):
         for _ in range(2):
-            seen = (await look(server, thread, body)).json
-            assert cast("Mapping[str, Json]", seen["manifest"])["skill"] == "bazi"
+            preview = (await look(server, thread, body)).json
+            assert cast("Mapping[str, Json]", preview["manifest"])["skill"] == "bazi"
         raw = (await look(server, thread, body, raw=True)).body
         assert timeless(raw) == timeless(await send_it(server, thread, body))
 
@@ -212,8 +212,8 @@ async def test_P6_a_preview_beside_a_run_at_work_says_that_it_may_be_another_pag
     body = {"threadId": thread, "runId": "r1", "messages": [says("hold on")]}
     assert (await server.send("POST", RUNS, body)).status == 202
     await asyncio.to_thread(server.model.wait_requests, 1)
-    seen = (await look(server, thread, {"messages": [says("and?")]})).json
-    assert "A run is at work on this thread" in str(seen["notes"])
+    preview = (await look(server, thread, {"messages": [says("and?")]})).json
+    assert "A run of this thread is active" in str(preview["notes"])
     assert (await server.send("POST", f"{RUNS}/r1/cancel")).status == 200
 
 
@@ -223,6 +223,6 @@ async def test_R13_a_preview_of_a_page_without_room_says_that_a_summary_comes_fi
     thread = new_id()
     async with in_process(tmp_path, monkeypatch, settings="window: 4000") as server:
         await server.run("word " * 1_500, Answer(text="One.", usage=None), thread=thread)
-        seen = (await look(server, thread, {"messages": [says("word " * 1_900)]})).json
-        assert seen["next"] == "compact"
-        assert "a run would summarise old messages first" in str(seen["notes"])
+        preview = (await look(server, thread, {"messages": [says("word " * 1_900)]})).json
+        assert preview["next"] == "compact"
+        assert "a run would summarise old messages first" in str(preview["notes"])

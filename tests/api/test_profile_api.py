@@ -26,9 +26,9 @@ AGENTS = {"vibe": replace(CHAT, name="vibe", profile_schema=SCHEMA), "free": rep
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, accounts.ROUTES) as made:
-        made.change(by_name=AGENTS, operators=frozenset({"root"}))
-        yield made
+    async with local_api(tmp_path, accounts.ROUTES) as server:
+        server.change(by_name=AGENTS, operators=frozenset({"root"}))
+        yield server
 
 
 async def patch(api: LocalApi, body: object, *, user: str = "ann", agent: str = "") -> Answer:
@@ -60,16 +60,16 @@ async def test_S6_a_profile_is_changed_by_a_merge_patch_and_told_as_it_is(api: L
         "life_context": {"work": {"at": "X", "role": "Y"}},
         "my-own_1": True,
     }
-    known = {"profile": fields, "skillData": {"bazi": {"pillars": ["庚午"], "score": 1}}}
-    assert second.json == {**EMPTY, **known, "updated": "2026-05-14T12:00:05.000Z"} == await problem(api)
+    profile = {"profile": fields, "skillData": {"bazi": {"pillars": ["庚午"], "score": 1}}}
+    assert second.json == {**EMPTY, **profile, "updated": "2026-05-14T12:00:05.000Z"} == await problem(api)
 
 
 async def test_S6_what_the_agents_schema_does_not_allow_is_refused_by_field(api: LocalApi):
     await patch(api, {"birth_info": BORN})
     before = await problem(api)
     answer = await patch(api, {"birth_info": {"calendar": "moon"}, "other": 1, "skill_data": {"bazi": 1}})
-    words = 'profile: birth_info.calendar: "moon" is not one of "solar" or "lunar". Send what the schema of agent '
-    assert_problem(answer, 422, f"{words}'vibe' allows")
+    words = 'profile: birth_info.calendar: "moon" is not one of "solar" or "lunar". Follow the profile schema of agent '
+    assert_problem(answer, 422, f"{words}'vibe'")
     assert (field_of(answer), await problem(api)) == ("profile", before)
     assert_problem(await patch(api, {"birth_info": 7}, agent="vibe"), 422, 'birth_info: 7 is not of type "object"')
 
@@ -108,11 +108,11 @@ def nested(levels: int) -> dict[str, Json]:
 
 
 NO_PATCHES: list[tuple[object, str, str]] = [
-    (b"{", "body", "is no JSON"),
-    (b'{"a": NaN}', "body", "is no JSON"),
+    (b"{", "body", "is not JSON"),
+    (b'{"a": NaN}', "body", "is not JSON"),
     (b"null", "body", "must be a JSON object"),
-    (b"[" * 100_000, "body", "is no JSON"),
-    (nested(33), "body", "is nested more than 32 deep; make it flatter"),
+    (b"[" * 100_000, "body", "is not JSON"),
+    (nested(33), "body", "is nested more than 32 levels deep"),
     (b'{"a": 18446744073709551616}', "body", "the whole number 18446744073709551616 has more than 64 bits"),
     (b'{"a": [{"b": -9223372036854775809}]}', "body", "would be kept as another; send it as a string"),
     ({"a": [{"b": "x\0y"}]}, "body", r"'x\x00y' holds the character U+0000, which cannot be stored; take it out"),
@@ -133,7 +133,7 @@ async def test_S6_what_is_no_patch_is_refused_and_nothing_changes(api: LocalApi)
 
 
 async def test_S6_numbers_and_strings_that_only_look_like_those_are_kept_as_they_are(api: LocalApi):
-    kept: dict[str, Json] = {
+    profile: dict[str, Json] = {
         "most": 2**64 - 1,
         "least": -(2**63),
         "words": '18446744073709551616, "9" * 20, \\u0000 and \\',
@@ -141,15 +141,15 @@ async def test_S6_numbers_and_strings_that_only_look_like_those_are_kept_as_they
         # As deep as may be.
         **nested(32),
     }
-    assert (await patch(api, kept)).json["profile"] == kept == (await problem(api))["profile"]
+    assert (await patch(api, profile)).json["profile"] == profile == (await problem(api))["profile"]
 
 
 async def test_S6_more_than_may_be_kept_of_a_user_is_refused_with_what_to_do(api: LocalApi):
     api.change(profile_bytes=20)
-    kept = await patch(api, {"a": "x" * 17})
+    response = await patch(api, {"a": "x" * 17})
     answer = await patch(api, {"b": 1})
     assert_problem(answer, 422, "The profile would have 22 bytes; the limit is 20. Delete values first")
-    assert (field_of(answer), await problem(api)) == ("profile", kept.json)
+    assert (field_of(answer), await problem(api)) == ("profile", response.json)
 
 
 async def test_S6_an_operator_gives_a_user_a_tier_and_their_profile_tells_it(api: LocalApi):
@@ -164,7 +164,7 @@ async def test_S6_nobody_else_gives_anybody_a_tier(api: LocalApi, caplog: pytest
         for user in ("ann", "bob"):
             for body in ({"tier": "pro"}, b"{"):
                 answer = await api.ask("PUT", "/api/v1/users/ann/tier", body, user=user)
-                assert_problem(answer, 403, "Only an operator of this server may give users a tier.")
+                assert_problem(answer, 403, "Only an operator of this server may assign tiers.")
                 assert answer.json["code"] == "not_an_operator"
     assert "status 403, reason not_an_operator, user bob" in caplog.text
     assert await problem(api) == EMPTY
@@ -174,7 +174,7 @@ async def test_S6_what_is_no_tier_or_no_user_is_refused(api: LocalApi):
     no_tier = "tier: must be 1 to 32 lower-case letters and digits of ASCII, `_` or `-`"
     options: list[tuple[str, object, str]] = [
         *[("ann", {"tier": tier}, no_tier) for tier in ("", "Pro", "x" * 33, "a b", "金", 7, None)],
-        ("ann", b"{", "is no JSON"),
+        ("ann", b"{", "is not JSON"),
         ("ann", [], "must be a JSON object"),
         ("x" * 257, {"tier": "pro"}, "user: must be a name of 1 to 256"),
         ("a\0", {"tier": "pro"}, "user: must be a name of 1 to 256 characters of Unicode, without U+0000"),

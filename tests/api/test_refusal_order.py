@@ -61,8 +61,8 @@ def with_prop(name: str, value: Json) -> Callable[[Body], Body]:
 
 def with_dataset(id: Json) -> Callable[[Body], Body]:
     def add(body: Body) -> Body:
-        known = cast("Mapping[str, Sequence[Json]]", body.get("forwardedProps", {})).get("datasets", ())
-        return with_prop("datasets", [*known, id])(body)
+        datasets = cast("Mapping[str, Sequence[Json]]", body.get("forwardedProps", {})).get("datasets", ())
+        return with_prop("datasets", [*datasets, id])(body)
 
     return add
 
@@ -119,11 +119,11 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "tool of the agent",
         with_tools("ours", "mine"),
-        "tools[0].name: 'ours' is a tool of the agent itself; give yours another name",
+        "tools[0].name: 'ours' is a tool of the agent. Give yours another name",
         # Who answers in one's own has other tools.
         among=frozenset(SITUATIONS) - OWN,
     ),
-    Fault("two tools", with_tools("twin", "twin"), "tools[1].name: 'twin' is there twice; give each its own name"),
+    Fault("two tools", with_tools("twin", "twin"), "tools[1].name: 'twin' occurs twice. Give each tool its own name"),
     Fault(
         "tool",
         with_tools("a b"),
@@ -165,7 +165,7 @@ class Place:
             body = fault.break_it(body)
         return await self.api.ask("POST", RUNS, body)
 
-    def told(self, situation: Situation, faults: Sequence[Fault]) -> tuple[int, str]:
+    def expected_fault(self, situation: Situation, faults: Sequence[Fault]) -> tuple[int, str]:
         """What is told of a request with these faults."""
         first = next(fault for fault in FAULTS if fault in faults)
         of_form = FAULTS.index(first) < OF_FORM
@@ -202,8 +202,8 @@ async def place(tmp_path: Path, guide: Agent) -> AsyncIterator[Place]:
             admit=partial(api.store.runs.admit, who=WHO),
         )
         started, theirs = {**good(), "forwardedProps": {"agent": "guide"}}, good()
-        taken = [await api.ask("POST", RUNS, started), await api.ask("POST", RUNS, theirs, user="bob")]
-        assert [answer.status for answer in taken] == [202, 202]
+        responses = [await api.ask("POST", RUNS, started), await api.ask("POST", RUNS, theirs, user="bob")]
+        assert [answer.status for answer in responses] == [202, 202]
         run = await api.store.runs.find("ann", str(started["runId"]))
         skill = SkillChanged(id=new_id(), time=NOW, skill="chart", scenario="basic")
         lease = run.lease
@@ -222,8 +222,8 @@ async def test_P2_of_everything_that_is_wrong_the_earliest_is_told_whatever_thre
     bare = [tuple(fault for fault in some if fault.name not in BRINGS_FILES) for some in rest]
     for some in (*alone, *combinations(faults, 2), *rest, *filter(None, bare)):
         answer = await place.send(situation, some)
-        told = answer.status, answer.json.get("detail")
-        assert told == place.told(situation, some), [fault.name for fault in some]
+        answer_fault = answer.status, answer.json.get("detail")
+        assert answer_fault == place.expected_fault(situation, some), [fault.name for fault in some]
 
 
 async def test_P5_a_thread_of_somebody_else_is_not_there_for_a_request_with_nothing_wrong(place: Place):
@@ -241,7 +241,7 @@ async def test_P6_how_many_may_wait_is_asked_last(place: Place):
     assert answer.status == 404
     for fault in (fault for fault in FAULTS if "own" in fault.among):
         answer = await place.send("own", (fault,))
-        assert (answer.status, answer.json["detail"]) == place.told("own", (fault,))
+        assert (answer.status, answer.json["detail"]) == place.expected_fault("own", (fault,))
 
 
 async def test_P4_the_same_request_finds_its_run_though_what_it_named_is_gone(place: Place):

@@ -136,15 +136,15 @@ def test_P4_the_same_json_in_another_form_is_the_same_run(url: str):
     body: Body = {**good(), "state": {"a": [1, 2], "b": {"c": "é"}}, "forwardedProps": {"x": 1, "y": None}}
     first = post(url, body)
     spaced = dump(body).replace(b":", b" :\n\t").replace(b'","', b'" , "')
-    turned = dump({name: _turned(body[name]) for name in reversed(body)})
+    reversed_body = dump({name: _reverse(body[name]) for name in reversed(body)})
     escaped = dump(body).replace("é".encode(), b"\\u00e9")
-    assert len({dump(body), spaced, turned, escaped}) == 4
-    assert [post(url, form).body for form in (spaced, turned, escaped)] == [first.body] * 3
+    assert len({dump(body), spaced, reversed_body, escaped}) == 4
+    assert [post(url, form).body for form in (spaced, reversed_body, escaped)] == [first.body] * 3
     runs = request(url, "GET", f"/api/v1/agent/threads/{body['threadId']}/runs").json["runs"]
     assert [run["taskId"] for run in cast("list[Body]", runs)] == [first.json["taskId"]]
 
 
-def _turned(value: Json) -> Json:
+def _reverse(value: Json) -> Json:
     return dict(reversed(value.items())) if isinstance(value, dict) else value
 
 
@@ -164,8 +164,8 @@ def test_P3_the_seeds_examples_are_taken_one_after_another_and_an_id_used_again_
     for reply in (replies[0], replies[2]):
         assert list(read_events(url, str(reply.json["taskId"])))[-1].event["type"] == "RUN_FINISHED"
     thread = cast("Body", load(TEXT))["threadId"]
-    found = cast("list[Body]", request(url, "GET", f"{HISTORY}?threadId={thread}").json["messages"])
-    users = [(message["id"], message["content"]) for message in found if message["role"] == "user"]
+    messages = cast("list[Body]", request(url, "GET", f"{HISTORY}?threadId={thread}").json["messages"])
+    users = [(message["id"], message["content"]) for message in messages if message["role"] == "user"]
     assert [words for _, words in users] == ["帮我查一下北京今天的天气", "北京天气怎么样?"]
     assert users[0][0] == "msg-001"
     assert users[1][0] not in ("msg-001", "")

@@ -42,7 +42,7 @@ ROUTES = (
 
 
 @pytest.mark.parametrize(
-    ("target", "headers", "seen"),
+    ("target", "headers", "expected"),
     [
         ("/things/a", {}, ("a", 3, None, False, None)),
         ("/things/a%2Fb%20c?many=9&theName=four&raw=yes", {}, ("a/b c", 9, "four", True, None)),
@@ -51,11 +51,11 @@ ROUTES = (
     ],
 )
 async def test_a_handler_gets_its_parameters_by_name_and_type(
-    tmp_path: Path, target: str, headers: dict[str, str], seen: tuple[object, ...]
+    tmp_path: Path, target: str, headers: dict[str, str], expected: tuple[object, ...]
 ):
     async with local_api(tmp_path, ROUTES) as api:
         answer = await api.send("GET", target, headers={name.lower(): value for name, value in headers.items()})
-    assert (answer.status, answer.body.decode()) == (200, repr(seen))
+    assert (answer.status, answer.body.decode()) == (200, repr(expected))
 
 
 async def test_all_parameters_that_are_wrong_are_told_at_once(tmp_path: Path):

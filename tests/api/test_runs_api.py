@@ -105,31 +105,31 @@ def test_P8_a_run_is_found_by_the_clients_name_and_by_the_servers_id(server: Scr
     body = ask(SUM)
     task = start(server.url, body, token=server.token)
     events = list(read(server, task))
-    found = get(server, task).json
-    assert found == get(server, str(body["runId"])).json
+    run_row = get(server, task).json
+    assert run_row == get(server, str(body["runId"])).json
     names = ("taskId", "runId", "status", "outcome", "error", "lastEventId")
-    assert [found[name] for name in names] == [task, body["runId"], "finished", "done", None, len(events)]
-    assert [name for name in ("created", "started", "ended") if not re.fullmatch(TIME, str(found[name]))] == []
+    assert [run_row[name] for name in names] == [task, body["runId"], "finished", "done", None, len(events)]
+    assert [name for name in ("created", "started", "ended") if not re.fullmatch(TIME, str(run_row[name]))] == []
     (usage,) = cast("list[Mapping[str, Json]]", events[-1].event["usage"])
-    assert found["usage"] == usage
+    assert run_row["usage"] == usage
     # Its model has no price that anybody knows.
     assert not {"price", "currency"} & usage.keys()
 
 
 def test_P7_a_reader_that_goes_away_is_no_cancel(server: Scripted):
-    run, made = server.begin(ask("hold"))
+    run, model_request = server.begin(ask("hold"))
     stream = read(server, run)
     next(stream)
     cast("Generator[ReceivedEvent]", stream).close()
     server.go.set()
     assert list(read(server, run))[-1].event["type"] == "RUN_FINISHED"
-    assert not made.disconnected
+    assert not model_request.disconnected
     assert get(server, run).json["outcome"] == "done"
 
 
 def test_P7_a_silent_stream_has_comments_as_heartbeats(server: Scripted):
     run, _ = server.begin(ask("hold"))
-    newest = server.reader(run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    newest = server.reader(run).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
     address = urlsplit(server.url)
     headers = {"last-event-id": str(newest.number), **bearer(server.token)}
     with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)) as connection:
@@ -156,7 +156,7 @@ def test_P7_a_number_a_run_under_way_has_not_come_to_is_refused(server: Scripted
     server.go.clear()
     bodies = [ask(words, thread=thread) for words in ("hold", "later")]
     run, queued = (start(server.url, body, token=server.token) for body in bodies)
-    server.reader(run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    server.reader(run).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
     words = "is 99, but the newest event of this run is number "
     assert_problem(get(server, f"{run}/events", last_event_id="99"), 422, "invalid_input", words)
     assert_problem(get(server, f"{queued}/events?after=1"), 422, "invalid_input", "is number 0")
@@ -178,12 +178,12 @@ def test_P7_the_dialect_is_the_one_asked_for_else_the_one_of_the_run(server: Scr
 
 
 def test_P8_a_cancel_ends_the_model_call_at_once_and_keeps_what_was_said(server: Scripted):
-    run, made = server.begin(ask("hold"))
+    run, model_request = server.begin(ask("hold"))
     reader = server.reader(run)
-    reader.wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    reader.wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
     first = cancel(server, run)
     assert first.status == 200
-    assert made.wait_disconnected()
+    assert model_request.wait_disconnected()
     events = reader.wait()
     assert events[-1].event["outcome"] == {"type": "cancelled"}
     assert events[-2].event["type"] == "TEXT_MESSAGE_END"

@@ -22,25 +22,25 @@ BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, routes.ROUTES) as made:
-        lease = await begin(made.store, "r1")
+    async with local_api(tmp_path, routes.ROUTES) as server:
+        lease = await begin(server.store, "r1")
         for number, day in enumerate((1, 2, 3), start=1):
-            ended = datetime(2026, 3, day, tzinfo=UTC)
-            call = CallEnd(number=number, ended=ended, usage=b"{}", savings=(FOLD, BROKEN, PLUGIN)[: 4 - number])
-            await spend(made.store, lease, number, call)
-        yield made
+            end = datetime(2026, 3, day, tzinfo=UTC)
+            call = CallEnd(number=number, ended=end, usage=b"{}", savings=(FOLD, BROKEN, PLUGIN)[: 4 - number])
+            await spend(server.store, lease, number, call)
+        yield server
 
 
 async def test_R11_savings_are_told_by_rule_and_agent_and_breaks_by_their_cause(api: LocalApi):
     answer = await api.ask("GET", f"{SAVINGS}?since=2026-03-01&until=2026-03-02")
-    known = {"rule": "X2", "ruleName": "folding by cost", "ruleLink": "docs/rules.md#x2"}
+    labels = {"rule": "X2", "ruleName": "folding by cost", "ruleLink": "docs/rules.md#x2"}
     unknown = {"rule": "mine", "ruleName": None, "ruleLink": None}
     assert answer.json == {
         "since": "2026-03-01",
         "until": "2026-03-02",
         "currency": "USD",
         "rules": [
-            {"agent": "vibe", **known, "calls": 2, "tokens": 200, "saved": 14, "cost": 4},
+            {"agent": "vibe", **labels, "calls": 2, "tokens": 200, "saved": 14, "cost": 4},
             {"agent": "vibe", **unknown, "calls": 1, "tokens": 1, "saved": None, "cost": None},
         ],
         "breaks": [{"agent": "vibe", "cause": "fold_step", "breaks": 2, "tokens": 60, "cost": 4}],

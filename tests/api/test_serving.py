@@ -15,7 +15,7 @@ from recto.config.file_settings import UploadRules
 from recto.conversation.file_formats import served_as
 from recto.conversation.message_files import Attachment
 from recto.files.ports import Upload
-from tests.api.forms import sent
+from tests.api.forms import send_pieces
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 ALL = FileInput(is_on=True, audio=True, video=True, endings=("svg", "xml", "js", "bin"))
@@ -25,12 +25,12 @@ TEXT = b"".join(b"line %04d\n" % number for number in range(500))
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, serving.ROUTES) as made:
-        yield made
+    async with local_api(tmp_path, serving.ROUTES) as server:
+        yield server
 
 
 async def keep(api: LocalApi, name: str = "a.txt", body: bytes = TEXT) -> Attachment:
-    return await api.backend.files.attachments.receive(Upload(owner="ann", name=name, allowed=ALL), sent([body]))
+    return await api.backend.files.attachments.receive(Upload(owner="ann", name=name, allowed=ALL), send_pieces([body]))
 
 
 def url_of(api: LocalApi, attachment: Attachment, seconds: float = 60) -> str:
@@ -38,8 +38,8 @@ def url_of(api: LocalApi, attachment: Attachment, seconds: float = 60) -> str:
 
 
 async def get(api: LocalApi, url: str, method: str = "GET", **headers: str) -> Answer:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return await api.send(method, url, headers=named, user="nobody of note")
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await api.send(method, url, headers=header_fields, user="nobody of note")
 
 
 CASES: list[tuple[str | None, int, RequestedRange]] = [
@@ -65,9 +65,9 @@ CASES: list[tuple[str | None, int, RequestedRange]] = [
 ]
 
 
-@pytest.mark.parametrize(("header", "size", "wanted"), CASES)
-def test_P9_a_range_is_read_as_the_standard_says(header: str | None, size: int, wanted: RequestedRange):
-    assert requested_range(header, size) == wanted
+@pytest.mark.parametrize(("header", "size", "requested"), CASES)
+def test_P9_a_range_is_read_as_the_standard_says(header: str | None, size: int, requested: RequestedRange):
+    assert requested_range(header, size) == requested
 
 
 @given(header=st.text() | st.from_regex(r"bytes=[0-9]{0,25}-[0-9]{0,25}", fullmatch=True), size=st.integers(0, 10**12))
@@ -81,9 +81,9 @@ def test_P9_whatever_is_asked_for_no_byte_outside_the_file_is_given(header: str,
 
 @given(body=st.binary(min_size=1, max_size=50), start=st.integers(0, 60), length=st.integers(1, 60))
 def test_P9_a_range_gives_the_bytes_it_names(body: bytes, start: int, length: int):
-    wanted = requested_range(f"bytes={start}-{start + length - 1}", len(body))
+    requested = requested_range(f"bytes={start}-{start + length - 1}", len(body))
     expected = body[start : start + length]
-    assert (body[wanted.start : wanted.end] if isinstance(wanted, ByteRange) else b"") == expected
+    assert (body[requested.start : requested.end] if isinstance(requested, ByteRange) else b"") == expected
     last = requested_range(f"bytes=-{length}", len(body))
     assert isinstance(last, ByteRange)
     assert body[last.start : last.end] == body[-length:]
@@ -164,7 +164,7 @@ async def test_P9_parts_of_a_file_are_served(api: LocalApi):
 
 async def test_P9_a_part_that_is_not_there_is_told_with_the_size(api: LocalApi):
     answer = await get(api, url_of(api, await keep(api)), range="bytes=5000-")
-    assert_problem(answer, 416, "The file has 5,000 bytes; none of those asked for.")
+    assert_problem(answer, 416, "The range is beyond the end of the file, which has 5,000 bytes.")
     assert answer.headers["content-range"] == "bytes */5000"
 
 

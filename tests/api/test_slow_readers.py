@@ -48,19 +48,19 @@ def long_run(server: Scripted) -> str:
 def silent_readers(server: Scripted, run: str, count: int, token: str = ALICE) -> Generator[list[socket.socket]]:
     """Sockets that asked for the events of a run and read none of them."""
     address = urlsplit(server.url)
-    asked = f"GET {RUNS}/{run}/events?protocolVersion=1.0 HTTP/1.1\r\nHost: {address.netloc}\r\n"
-    opened: list[socket.socket] = []
+    request_text = f"GET {RUNS}/{run}/events?protocolVersion=1.0 HTTP/1.1\r\nHost: {address.netloc}\r\n"
+    sockets: list[socket.socket] = []
     try:
         for _ in range(count):
             one = socket.socket()
-            opened.append(one)
+            sockets.append(one)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             one.settimeout(20)
             one.connect((address.hostname or "", address.port or 0))
-            one.sendall(f"{asked}Authorization: Bearer {token}\r\n\r\n".encode())
-        yield opened
+            one.sendall(f"{request_text}Authorization: Bearer {token}\r\n\r\n".encode())
+        yield sockets
     finally:
-        for one in opened:
+        for one in sockets:
             one.close()
 
 
@@ -96,22 +96,22 @@ def test_P7_readers_that_never_read_cost_little_are_ended_and_may_go_on(server: 
         came = what_came(sockets[0])
     assert max(sizes) < MOST_BYTES
     after = came[-1].number if came else 0
-    whole = [sent.number for sent in read_events(server.url, long_run, token=ALICE)]
-    rest = [sent.number for sent in read_events(server.url, long_run, after, token=ALICE)]
+    whole = [received.number for received in read_events(server.url, long_run, token=ALICE)]
+    rest = [received.number for received in read_events(server.url, long_run, after, token=ALICE)]
     assert len(rest) > len(whole) / 2
-    assert [sent.number for sent in came] + rest == whole
+    assert [received.number for received in came] + rest == whole
 
 
 def test_P7_a_user_and_a_server_have_so_many_streams_and_no_more(server: Scripted):
-    held, _ = server.begin(ask("hold"))
+    waiting_run, _ = server.begin(ask("hold"))
     of_bob = start(server.url, ask("hold"), token=BOB)
     # One reads what the run said until it was held.
-    with silent_readers(server, held, READERS - 1) as sockets:
+    with silent_readers(server, waiting_run, READERS - 1) as sockets:
         assert statuses(sockets) == {b"HTTP/1.1 200 OK"}
-        refused = server.post(ask("one more"), accept=STREAM)
-        assert_refused(refused, 429, LIMIT, "limit_reached")
-        assert int(refused.headers["retry-after"]) >= 1
-        assert request(server.url, "GET", f"{RUNS}/{held}/events", token=ALICE).status == 429
+        rejection = server.post(ask("one more"), accept=STREAM)
+        assert_refused(rejection, 429, LIMIT, "limit_reached")
+        assert int(rejection.headers["retry-after"]) >= 1
+        assert request(server.url, "GET", f"{RUNS}/{waiting_run}/events", token=ALICE).status == 429
         # What is no stream goes on, and so does everybody else.
         assert server.post(ask("hello")).status == 202
         assert server.post(ask("hello"), BOB, accept=STREAM).status == 200
@@ -122,4 +122,4 @@ def test_P7_a_user_and_a_server_have_so_many_streams_and_no_more(server: Scripte
             assert int(full.headers["retry-after"]) >= 1
             assert server.post(ask("hello"), BOB).status == 202
     server.go.set()
-    server.reader(held).wait()
+    server.reader(waiting_run).wait()

@@ -19,7 +19,7 @@ from tests.store.suite.samples import at, begin
 from tests.support.client import ReceivedEvent, parse_events
 
 THREAD, NAME = "550e8400-e29b-41d4-a716-44665544000a", "the client's own"
-ASKED = UserMessage(id="u", time=at(0), parts=(Text(text="Pick"),))
+QUESTION = UserMessage(id="u", time=at(0), parts=(Text(text="Pick"),))
 PICKING = AssistantMessage(id="a", time=at(0), parts=(ToolCall(id="c", name="pick", arguments="{}", runner="client"),))
 
 
@@ -41,8 +41,8 @@ ROUTES = (
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, ROUTES) as made:
-        yield made
+    async with local_api(tmp_path, ROUTES) as server:
+        yield server
 
 
 def events(answer: Answer) -> list[ReceivedEvent]:
@@ -58,22 +58,22 @@ async def test_P15_a_thread_is_told_as_a_run_under_the_names_the_client_sent(
     api: LocalApi, protocol: str, outcome: Json
 ):
     lease = await begin(api.store, "r1", THREAD)
-    change = RunChange(entries=[ASKED, PICKING], entered=True, ending=RunEnding(outcome="waiting"))
+    change = RunChange(entries=[QUESTION, PICKING], entered=True, ending=RunEnding(outcome="waiting"))
     await api.store.runs.record(lease, change, at(1))
-    start, told, end = events(await api.ask("GET", f"/snapshot?protocol={protocol}"))
+    start, snapshot, end = events(await api.ask("GET", f"/snapshot?protocol={protocol}"))
     assert start.event == {"type": "RUN_STARTED", "threadId": NAME, "runId": "r9"}
-    assert [row["id"] for row in cast("list[dict[str, Json]]", told.event["messages"])] == ["u", "a"]
+    assert [row["id"] for row in cast("list[dict[str, Json]]", snapshot.event["messages"])] == ["u", "a"]
     assert (end.event["threadId"], end.event["runId"], end.event.get("outcome")) == (NAME, "r9", outcome)
-    assert [sent.number for sent in (start, told, end)] == [0, 0, 0]
+    assert [received.number for received in (start, snapshot, end)] == [0, 0, 0]
     assert len((await api.store.runs.list_page("ann", THREAD, None, 5)).runs) == 1
 
 
 async def test_P15_a_run_is_joined_under_the_name_the_client_has_for_the_thread(api: LocalApi):
     lease = await begin(api.store, "r1", THREAD)
-    said = [RunStarted(thread=THREAD, run="r1"), TextStarted(message="a"), RunFinished(thread=THREAD, run="r1")]
-    bodies = [body for event in said for body in encode_event(event)]
-    change = RunChange(entries=[ASKED], entered=True, events=bodies, ending=RunEnding(outcome="done"))
+    run_events = [RunStarted(thread=THREAD, run="r1"), TextStarted(message="a"), RunFinished(thread=THREAD, run="r1")]
+    bodies = [body for event in run_events for body in encode_event(event)]
+    change = RunChange(entries=[QUESTION], entered=True, events=bodies, ending=RunEnding(outcome="done"))
     await api.store.runs.record(lease, change, at(1))
-    start, told, end = events(await api.ask("GET", "/join"))
-    assert [sent.event.get("threadId") for sent in (start, told, end)] == [NAME, None, NAME]
-    assert (start.number, told.number, end.number) == (0, 0, 3)
+    start, snapshot, end = events(await api.ask("GET", "/join"))
+    assert [received.event.get("threadId") for received in (start, snapshot, end)] == [NAME, None, NAME]
+    assert (start.number, snapshot.number, end.number) == (0, 0, 3)

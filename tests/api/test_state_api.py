@@ -67,12 +67,12 @@ async def say(server: InProcess, thread: str, *answers: Answer, **rest: Json) ->
     reply = await server.send("POST", RUNS, {**ask("go", thread=thread), **rest}, headers=STREAM)
     assert reply.status == 200, reply.body
     events = events_of(reply)
-    for sent in events:
-        PARSER.validate_json(sent.body)
+    for received in events:
+        PARSER.validate_json(received.body)
     return events
 
 
-def told(events: Sequence[ReceivedEvent]) -> list[Json]:
+def state_events(events: Sequence[ReceivedEvent]) -> list[Json]:
     """What a client hears of the state."""
     kinds = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta"}
     return [one.event[kinds[kind]] for one in events if (kind := str(one.event["type"])) in kinds]
@@ -92,7 +92,7 @@ async def test_P1_a_state_that_was_sent_is_kept_told_and_read_by_tools(server: I
     events = await say(server, thread, oslo, state={"city": "Rome"})
     assert types_of(events)[:2] == ["RUN_STARTED", "STATE_SNAPSHOT"]
     assert results(events) == ["Rome became Oslo"]
-    assert told(events) == [{"city": "Rome"}, [{"op": "replace", "path": "/city", "value": "Oslo"}]]
+    assert state_events(events) == [{"city": "Rome"}, [{"op": "replace", "path": "/city", "value": "Oslo"}]]
     assert types_of(events).index("STATE_DELTA") == types_of(events).index("TOOL_CALL_RESULT") + 1
     assert await state_of(server, thread) == {"city": "Oslo"}
 
@@ -101,11 +101,11 @@ async def test_P1_the_first_state_is_told_whole_and_the_next_run_begins_with_it(
     thread = new_id()
     calls = (calling("put", path="/todo/-", value="x"),)
     events = await say(server, thread, Answer(calls=(calling("put", path="/todo", value="y"),)))
-    assert told(events) == [{"todo": "y"}]
+    assert state_events(events) == [{"todo": "y"}]
     assert results(events) == ["None became y"]
     # Whatever the client has: nothing, as an older one, an old copy, or the very same.
-    for sent in (None, {}, {"todo": "y"}):
-        assert told(await say(server, thread, state=sent)) == [{"todo": "y"}]
+    for received in (None, {}, {"todo": "y"}):
+        assert state_events(await say(server, thread, state=received)) == [{"todo": "y"}]
     (failed,) = results(await say(server, thread, Answer(calls=calls)))
     assert "there is no place '-' in \"y\"" in str(failed)
 
@@ -115,7 +115,7 @@ async def test_P1_both_of_two_tools_at_once_change_the_state(server: InProcess):
     calls = [calling("put_together", path=f"/{name}", value=name, is_last=name == "b") for name in ("a", "b")]
     events = await say(server, thread, Answer(calls=tuple(calls)), state={"c": 1})
     assert await state_of(server, thread) == {"c": 1, "a": "a", "b": "b"}
-    changes = cast("list[list[Mapping[str, Json]]]", told(events)[1:])
+    changes = cast("list[list[Mapping[str, Json]]]", state_events(events)[1:])
     assert sorted(str(one["path"]) for some in changes for one in some) == ["/a", "/b"]
 
 
@@ -124,12 +124,12 @@ async def test_P1_a_state_that_is_too_long_is_refused_or_told_to_the_model(serve
     body = ask("go", thread=thread, state={"a": "x" * 2_000})
     reply = await server.send("POST", RUNS, body)
     assert reply.status == 422
-    assert "state: has 2008 bytes; up to 2000 are taken" in str(reply.json["detail"])
+    assert "state: has 2008 bytes; the limit is 2000" in str(reply.json["detail"])
     calls = (calling("put", path="/b", value="x" * 2_000), calling("put_and_fail", path="/a"))
     events = await say(server, thread, Answer(calls=calls), state={"a": 1})
     assert str(results(events)[0]).startswith("The shared state cannot be changed: it would have")
     # A tool that fails changes nothing either.
-    assert told(events) == [{"a": 1}]
+    assert state_events(events) == [{"a": 1}]
     assert await state_of(server, thread) == {"a": 1}
 
 
@@ -139,9 +139,9 @@ async def test_P1_what_a_client_changes_is_taken_over_in_a_turn_that_goes_on(ser
     first = ask("pick", thread=thread, state={"a": 1}, tools=[tool])
     server.answers += [Answer(calls=(Call(name="pick", arguments="{}", id="c1"),)), Answer(text="Done.")]
     await server.send("POST", RUNS, first, headers=STREAM)
-    brought = {"id": new_id(), "role": "tool", "toolCallId": "c1", "content": "mine"}
-    messages = [*cast("list[Json]", first["messages"]), brought]
+    client_result = {"id": new_id(), "role": "tool", "toolCallId": "c1", "content": "mine"}
+    messages = [*cast("list[Json]", first["messages"]), client_result]
     again = {**first, "runId": new_id(), "messages": messages, "state": {"a": 2}}
     events = events_of(await server.send("POST", RUNS, again, headers=STREAM))
-    assert told(events) == [{"a": 2}]
+    assert state_events(events) == [{"a": 2}]
     assert "TEXT_MESSAGE_START" in types_of(events)

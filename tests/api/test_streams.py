@@ -34,9 +34,9 @@ AS_STORED = EventRenderer(render=bytes, view=no_view)
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    yield opened
-    await opened.close()
+    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield store
+    await store.close()
 
 
 def channels() -> int:
@@ -96,11 +96,11 @@ async def streaming(store: Store) -> AsyncGenerator[EventStream]:
 @pytest.mark.full
 @pytest.mark.parametrize("spec", ["2.3", WITHOUT_LISTENING])
 async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_listening(store: Store, spec: str):
-    before, gone = channels(), Reader(spec, is_gone=True)
+    before, left_reader = channels(), Reader(spec, is_gone=True)
     async with streaming(store) as response:
         assert channels() == before + 1
         with suppress(ClientDisconnect):
-            await response(gone.scope, gone.receive, gone.send)
+            await response(left_reader.scope, left_reader.receive, left_reader.send)
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])

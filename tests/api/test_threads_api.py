@@ -17,11 +17,11 @@ from recto.conversation.log import Entry, RolledBack
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage
 from recto.store.ports import Lease, RunChange, RunEnding
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
-from tests.store.suite.samples import NODE, admit, at, lease_of, said
+from tests.store.suite.samples import NODE, admit, at, lease_of, message_of
 
 ONE, TWO, OTHER = (f"{number}50e8400-e29b-41d4-a716-44665544000a" for number in (1, 2, 3))
 THREADS = "/api/v1/agent/threads"
-ASKED = AssistantMessage(
+CALL_MESSAGE = AssistantMessage(
     id="a1",
     parts=(
         Text(text="Pick."),
@@ -30,13 +30,13 @@ ASKED = AssistantMessage(
         ToolCall(id="c3", name="pick", arguments="{}"),
     ),
 )
-ANSWERED = ToolMessage(id="t1", tool_call_id="c3", parts=(Text(text="3"),))
+RESULT_MESSAGE = ToolMessage(id="t1", tool_call_id="c3", parts=(Text(text="3"),))
 
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, (*threads.ROUTES, *accounts.ROUTES)) as made:
-        yield made
+    async with local_api(tmp_path, (*threads.ROUTES, *accounts.ROUTES)) as server:
+        yield server
 
 
 async def begin(api: LocalApi, name: str, thread: str = ONE) -> Lease:
@@ -52,7 +52,7 @@ async def talk(api: LocalApi, *entries: Entry, thread: str = ONE, outcome: str =
 
 
 async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: LocalApi):
-    await talk(api, said("m1", "Plan my week"))
+    await talk(api, message_of("m1", "Plan my week"))
     answer = await api.ask("GET", f"{THREADS}/{ONE.upper()}")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json == {
@@ -74,14 +74,14 @@ async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: Loc
 
 
 async def test_P11_a_waiting_thread_tells_the_calls_that_are_the_clients_to_answer(api: LocalApi):
-    await talk(api, said("m1"), ASKED, ANSWERED, outcome="waiting")
+    await talk(api, message_of("m1"), CALL_MESSAGE, RESULT_MESSAGE, outcome="waiting")
     calls = (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"]
     # Nobody knows the agent of the thread any more, nor how long it would wait.
     assert calls == [{"id": "c1", "name": "pick", "arguments": '{"n": 1.0}', "expiresAt": None}]
 
 
 async def test_P11_a_call_that_waits_tells_until_when_and_is_not_there_after(api: LocalApi):
-    await talk(api, said("m1"), replace(ASKED, time=at(1)), ANSWERED, outcome="waiting")
+    await talk(api, message_of("m1"), replace(CALL_MESSAGE, time=at(1)), RESULT_MESSAGE, outcome="waiting")
     agent = replace(CHAT, limits=Limits(client_seconds=60))
     for seconds, expected in ((61, ["2026-03-01T12:01:01.123Z"]), (62, [])):
         api.change(by_name={"vibe": agent}, clock=partial(at, seconds))
@@ -91,7 +91,7 @@ async def test_P11_a_call_that_waits_tells_until_when_and_is_not_there_after(api
 
 async def test_P17_a_list_goes_on_with_its_cursor(api: LocalApi):
     for thread in (ONE, TWO):
-        await talk(api, said("m1", f"About {thread[0]}"), thread=thread)
+        await talk(api, message_of("m1", f"About {thread[0]}"), thread=thread)
     first = await api.ask("GET", f"{THREADS}?limit=1")
     second = await api.ask("GET", f"{THREADS}?limit=1&cursor={first.json['next']}")
     assert [ids(first), ids(second), second.json["next"]] == [[TWO], [ONE], None]
@@ -108,11 +108,11 @@ def ids(page: Answer) -> list[Json]:
 
 
 async def test_P17_a_thread_is_renamed(api: LocalApi):
-    await talk(api, said("m1", "First"))
+    await talk(api, message_of("m1", "First"))
     answer = await api.ask("PATCH", f"{THREADS}/{ONE}", {"title": "  四柱\u3000八字 "})
     assert (answer.status, answer.json["title"]) == (200, "四柱\u3000八字")
-    agreed = await api.ask("PATCH", f"{THREADS}/{ONE}", {"agreed": ["send", "edit", "send"]})
-    assert (agreed.json["agreed"], agreed.json["title"]) == (["send", "edit"], "四柱\u3000八字")
+    approval = await api.ask("PATCH", f"{THREADS}/{ONE}", {"agreed": ["send", "edit", "send"]})
+    assert (approval.json["agreed"], approval.json["title"]) == (["send", "edit"], "四柱\u3000八字")
     assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == "四柱\u3000八字"
 
 
@@ -127,21 +127,21 @@ WRONG_CHANGES: list[tuple[object, str]] = [
 
 
 async def test_P17_what_is_no_title_and_what_are_no_names_of_tools_are_refused(api: LocalApi):
-    await talk(api, said("m1", "First"))
+    await talk(api, message_of("m1", "First"))
     for body, words in WRONG_CHANGES:
         assert_problem(await api.ask("PATCH", f"{THREADS}/{ONE}", body), 422, words)
-    found = (await api.ask("GET", f"{THREADS}/{ONE}")).json
-    assert (found["title"], found["agreed"]) == ("First", [])
+    response = (await api.ask("GET", f"{THREADS}/{ONE}")).json
+    assert (response["title"], response["agreed"]) == ("First", [])
 
 
 async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalApi):
     lease = await begin(api, "r1")
     await api.store.runs.record(lease, RunChange(events=(b"{}",)), at(1))
-    heard = api.hub.follow(lease.run, 1, last=None)
+    follower = api.hub.follow(lease.run, 1, last=None)
     with api.hub.open_listener(lease.run):
         answer = await api.ask("DELETE", f"{THREADS}/{ONE}")
-        ending = await anext(heard)
-    await heard.aclose()
+        ending = await anext(follower)
+    await follower.aclose()
     assert answer.json == {"id": ONE, "stopped": [lease.run]}
     assert api.cancelled == [lease.run]
     end = {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}}
@@ -153,40 +153,40 @@ async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalA
 async def test_P17_a_run_that_waits_while_its_thread_is_deleted_is_told_from_its_start_to_its_end(api: LocalApi):
     await begin(api, "r1")
     waiting = await admit(api.store, "r2", ONE)
-    heard = api.hub.follow(waiting.id, 0, last=None)
+    follower = api.hub.follow(waiting.id, 0, last=None)
     with api.hub.open_listener(waiting.id):
         await api.ask("DELETE", f"{THREADS}/{ONE}")
-        problem = [(event.number, load_object(event.body)) for event in await anext(heard)]
-    await heard.aclose()
+        problem = [(event.number, load_object(event.body)) for event in await anext(follower)]
+    await follower.aclose()
     assert [(number, (event or {})["type"]) for number, event in problem] == [(1, "RUN_STARTED"), (2, "RUN_FINISHED")]
 
 
 async def test_P17_a_fork_is_a_thread_of_its_own(api: LocalApi):
-    await talk(api, said("m1", "One"), said("m2", "Two"), said("m3", "Three"))
+    await talk(api, message_of("m1", "One"), message_of("m2", "Two"), message_of("m3", "Three"))
     answer = await api.ask("POST", f"{THREADS}/{ONE}/fork", {"before": "m3", "title": " Another way "})
     assert answer.status == 201
-    made = str(answer.json["id"])
-    assert made != ONE
+    fork_id = str(answer.json["id"])
+    assert fork_id != ONE
     assert (answer.json["title"], answer.json["created"]) == ("Another way", "2026-05-14T12:00:00.000Z")
-    assert [entry.id for entry in await api.store.log.read_after(made)] == ["m1", "m2"]
+    assert [entry.id for entry in await api.store.log.read_after(fork_id)] == ["m1", "m2"]
     assert (await api.ask("POST", f"{THREADS}/{ONE}/fork")).json["title"] == "One"
 
 
 async def test_P17_a_fork_where_none_can_be_is_refused(api: LocalApi):
-    await talk(api, said("m1"), said("m2"), RolledBack(id="b", to="m2"))
+    await talk(api, message_of("m1"), message_of("m2"), RolledBack(id="b", to="m2"))
     bodies: list[object] = [{"before": "m2"}, {"before": "\0"}, {"before": 7}, {"title": ""}, b"[]"]
-    found = [(await api.ask("POST", f"{THREADS}/{ONE}/fork", body)).status for body in bodies]
-    assert found == [404, 404, 422, 422, 422]
+    statuses = [(await api.ask("POST", f"{THREADS}/{ONE}/fork", body)).status for body in bodies]
+    assert statuses == [404, 404, 422, 422, 422]
     assert ids(await api.ask("GET", THREADS)) == [ONE]
 
 
 async def test_P8_runs_are_told_newest_first_with_the_active_one_marked(api: LocalApi):
-    await talk(api, said("m1"))
+    await talk(api, message_of("m1"))
     lease = await begin(api, "r2")
     waiting = await admit(api.store, "r3", ONE)
     page = await api.ask("GET", f"{THREADS}/{ONE}/runs?limit=2")
-    found = [(run["taskId"], run["status"], run["active"]) for run in page.rows("runs")]
-    assert found == [(waiting.id, "queued", False), (lease.run, "running", True)]
+    run_rows = [(run["taskId"], run["status"], run["active"]) for run in page.rows("runs")]
+    assert run_rows == [(waiting.id, "queued", False), (lease.run, "running", True)]
     rest = await api.ask("GET", f"{THREADS}/{ONE}/runs?cursor={page.json['next']}")
     assert [run["status"] for run in rest.rows("runs")] == ["finished"]
     assert_problem(await api.ask("GET", f"{THREADS}/{ONE}/runs?cursor=x"), 422, "cursor")
@@ -201,7 +201,7 @@ async def test_P5_each_user_is_told_who_they_are(api: LocalApi):
 
 
 async def test_P17_a_user_takes_all_of_it_away_as_lines(api: LocalApi):
-    await talk(api, said("m1", "四"))
+    await talk(api, message_of("m1", "四"))
     await admit(api.store, "other", OTHER, owner="bob")
     answer = await api.ask("GET", "/api/v1/agent/me/export")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ndjson")

@@ -20,8 +20,8 @@ THREADS = "/api/v1/agent/threads"
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcess]:
     settings = "file_input: {documents: true}"
-    async with in_process(tmp_path, monkeypatch, settings=settings) as made:
-        yield made
+    async with in_process(tmp_path, monkeypatch, settings=settings) as server:
+        yield server
 
 
 async def say(server: InProcess, thread: str, words: Json, id: str = "", **rest: Json) -> HttpReply:
@@ -35,8 +35,8 @@ async def post(server: InProcess, thread: str, what: str, body: Json = None) -> 
 
 
 async def ids(server: InProcess, thread: str) -> list[Json]:
-    found = (await server.send("GET", f"{THREADS}/{thread}/messages")).json["messages"]
-    return [row["id"] for row in cast("list[Mapping[str, Json]]", found)]
+    messages = (await server.send("GET", f"{THREADS}/{thread}/messages")).json["messages"]
+    return [row["id"] for row in cast("list[Mapping[str, Json]]", messages)]
 
 
 async def test_R12_a_rollback_answers_with_the_words_to_edit_and_they_are_gone_from_view(server: InProcess):
@@ -45,8 +45,14 @@ async def test_R12_a_rollback_answers_with_the_words_to_edit_and_they_are_gone_f
     await say(server, thread, "Two", "m2")
     before = await ids(server, thread)
     reply = await post(server, thread, "rollback", {"messageId": "m2"})
-    told: dict[str, Json] = {"threadId": thread, "messageId": "m2", "content": "Two", "files": [], "canUndo": True}
-    assert (reply.status, reply.json) == (200, {**told, "changedFiles": None, "skill": None, "scenario": None})
+    expected_row: dict[str, Json] = {
+        "threadId": thread,
+        "messageId": "m2",
+        "content": "Two",
+        "files": [],
+        "canUndo": True,
+    }
+    assert (reply.status, reply.json) == (200, {**expected_row, "changedFiles": None, "skill": None, "scenario": None})
     assert await ids(server, thread) == before[:2]
     assert (await server.send("GET", f"{THREADS}/{thread}")).json["canUndo"] is True
     await say(server, thread, "Two, but better", "m3")
@@ -62,17 +68,17 @@ async def test_R12_files_come_back_with_urls_that_are_good(server: InProcess):
     part: Json = {"type": "document", "source": {"type": "url", "value": row["url"], "mimeType": "text/plain"}}
     await say(server, thread, [{"type": "text", "text": "Read this"}, part], "m1")
     rolled = (await post(server, thread, "rollback", {"messageId": "m1"})).json
-    (shown,) = cast("list[Mapping[str, Json]]", rolled["files"])
-    assert (rolled["content"], shown["id"], shown["name"]) == ("Read this", row["id"], "a.txt")
-    path = str(shown["url"]).partition("//")[2].partition("/")[2]
+    (file_row,) = cast("list[Mapping[str, Json]]", rolled["files"])
+    assert (rolled["content"], file_row["id"], file_row["name"]) == ("Read this", row["id"], "a.txt")
+    path = str(file_row["url"]).partition("//")[2].partition("/")[2]
     assert (await server.send("GET", f"/{path}", token=None)).body == b"words of the file"
-    again: Json = {"type": "document", "source": {"type": "url", "value": shown["url"], "mimeType": "text/plain"}}
+    again: Json = {"type": "document", "source": {"type": "url", "value": file_row["url"], "mimeType": "text/plain"}}
     assert (await say(server, thread, [{"type": "text", "text": "Read it"}, again])).status == 200
 
 
-REFUSED: list[tuple[str, Json, int, str]] = [
+REJECTIONS: list[tuple[str, Json, int, str]] = [
     ("rollback", {"messageId": "\0"}, 404, "There is no user message '\\x00'."),
-    ("rollback", {"messageId": ""}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
+    ("rollback", {"messageId": ""}, 422, "messageId: is missing. Name the id of the user message to roll back to"),
     ("rollback", {"messageId": 7}, 422, "body.messageId: must be a string, is a number"),
     ("rollback", [], 422, "body: must be a JSON object"),
     ("undo", None, 409, "This thread has no rollback to undo."),
@@ -82,7 +88,7 @@ REFUSED: list[tuple[str, Json, int, str]] = [
 async def test_P17_R12_a_rollback_to_no_message_in_view_and_an_undo_of_none_are_refused(server: InProcess):
     thread = new_id()
     await say(server, thread, "One", "m1")
-    for what, body, status, detail in REFUSED:
+    for what, body, status, detail in REJECTIONS:
         reply = await post(server, thread, what, body)
         assert (reply.status, reply.json["detail"]) == (status, detail)
     for what in ("rollback", "undo", "compact"):

@@ -29,14 +29,14 @@ LOG = (
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, (*thread_messages.ROUTES, *runs.ROUTES)) as made:
-        await admit(made.store, "run-1", THREAD)
-        (run,) = await made.store.runs.claim(NODE, at(0), 1)
+    async with local_api(tmp_path, (*thread_messages.ROUTES, *runs.ROUTES)) as server:
+        await admit(server.store, "run-1", THREAD)
+        (run,) = await server.store.runs.claim(NODE, at(0), 1)
         problem = [dump({"type": "STEP"})] * 5
-        await made.store.runs.record(
+        await server.store.runs.record(
             lease_of(run), RunChange(entries=LOG, ending=RunEnding(outcome="done"), events=problem), at(1)
         )
-        yield made
+        yield server
 
 
 @pytest.mark.parametrize(("locale", "problem"), [("zh", "zh-CN"), ("en", "en-US"), (None, "zh-CN")])
@@ -58,14 +58,14 @@ async def test_P14_a_run_whose_events_are_gone_is_told_with_its_cards(api: Local
     assert b"recto.ui" not in (await api.ask("GET", events)).body
     await api.store.threads.clean(Retention(events_before=at(9)))
     lines = (await api.ask("GET", events)).body.decode().splitlines()
-    found = [load_object(line.removeprefix("data: ")) or {} for line in lines if line.startswith("data: ")]
-    assert [event["type"] for event in found] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]
-    card = cast("dict[str, dict[str, Json]]", found[2]["value"])
+    event_rows = [load_object(line.removeprefix("data: ")) or {} for line in lines if line.startswith("data: ")]
+    assert [event["type"] for event in event_rows] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]
+    card = cast("dict[str, dict[str, Json]]", event_rows[2]["value"])
     assert (card["messageId"], card["uiSchema"]["locale"]) == ("t", "en-US")
     assert [line for line in lines if line.startswith("id: ")] == [f"id: {number}" for number in (2, 3, 4, 5)]
     # A late subscriber receives the same (P7).
-    joined = (await api.ask("GET", f"{events}&join=1")).body.decode()
-    assert re.findall(r'data: {"type":"(\w+)"', joined) == [event["type"] for event in found]
+    event_text = (await api.ask("GET", f"{events}&join=1")).body.decode()
+    assert re.findall(r'data: {"type":"(\w+)"', event_text) == [event["type"] for event in event_rows]
 
 
 def test_P14_hints_that_say_nothing_make_no_card():

@@ -19,7 +19,7 @@ from recto.config.file_settings import FileSettings, UploadRules
 from recto.conversation.json import Json
 from recto.files.attachments import Attachments
 from recto.ids import new_id
-from tests.api.forms import FORM, Field, begun, cut_at, file, form_of, sent
+from tests.api.forms import FORM, Field, begin_form, cut_at, file, form_of, send_pieces
 from tests.api.local_api import NOW, Answer, End, LocalApi, assert_problem, local_api
 from tests.waiting import settle, wait_until
 
@@ -39,15 +39,15 @@ REPEATABLE = settings(deadline=None, suppress_health_check=[HealthCheck.function
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, (*attachments.ROUTES, *serving.ROUTES)) as made:
-        rule(made, UploadRules(files=3, upload_bytes=LIMIT))
-        yield made
+    async with local_api(tmp_path, (*attachments.ROUTES, *serving.ROUTES)) as server:
+        rule(server, UploadRules(files=3, upload_bytes=LIMIT))
+        yield server
 
 
 def rule(api: LocalApi, rules: UploadRules) -> None:
     """Have it take files of up to so many bytes, in forms as these rules say."""
-    known = FileSettings(upload_bytes=rules.upload_bytes, user_bytes=rules.user_bytes)
-    files = Attachments(api.storage, api.store.files, known, clock=lambda: NOW, new_id=new_id)
+    file_settings = FileSettings(upload_bytes=rules.upload_bytes, user_bytes=rules.user_bytes)
+    files = Attachments(api.storage, api.store.files, file_settings, clock=lambda: NOW, new_id=new_id)
     api.change(by_name=AGENTS, attachments=files, rules=rules)
 
 
@@ -67,13 +67,13 @@ def codes(answer: Answer) -> list[Json]:
     return [entry.get("code", entry["name"]) for entry in answer.rows("attachments")]
 
 
-async def stored(api: LocalApi, user: str = "ann") -> list[Mapping[str, Json]]:
+async def list_stored(api: LocalApi, user: str = "ann") -> list[Mapping[str, Json]]:
     return (await api.ask("GET", ATTACHMENTS, user=user)).rows("attachments")
 
 
 async def assert_nothing(api: LocalApi) -> None:
     assert api.storage.blobs == {}
-    assert await stored(api) == []
+    assert await list_stored(api) == []
     assert (api.backend.files.uploads.count, api.backend.files.uploads.bytes) == (0, 0)
 
 
@@ -105,7 +105,7 @@ async def test_P9_a_file_that_is_refused_says_why_and_spoils_no_other(api: Local
         "error": "it is empty; send a file with something in it",
         "code": "empty",
     }
-    assert [row["name"] for row in await stored(api)] == ["notes.txt"]
+    assert [row["name"] for row in await list_stored(api)] == ["notes.txt"]
     assert len(api.storage.blobs) == 1
 
 
@@ -129,12 +129,12 @@ async def test_D1_the_agent_decides_what_is_taken_and_the_default_one_where_none
 @pytest.mark.parametrize(
     ("parts", "query", "problem"),
     [
-        ([NOTES, Field(name="agent", body=b"docs")], "", "agent: must stand before the files in the form"),
+        ([NOTES, Field(name="agent", body=b"docs")], "", "agent: must come before the files in the form"),
         ([Field(name="agent", body=b"docs"), NOTES], "?agent=vibe", "agent: is named twice, as 'vibe' and 'docs'"),
         ([Field(name="agent", body=b"nobody"), NOTES], "", "there is no agent 'nobody'; known: vibe, docs"),
         ([Field(name="agent", body=b"x" * 70_000), NOTES], "", "agent: has more than 65,536 bytes"),
-        ([Field(name="agent", body=b"docs")], "", "body: holds no file"),
-        ([NOTES, b"broken"], "", "body: is no form"),
+        ([Field(name="agent", body=b"docs")], "", "body: contains no file"),
+        ([NOTES, b"broken"], "", "body: is not a form"),
     ],
 )
 async def test_P9_a_form_that_means_nothing_is_refused_whole(
@@ -149,7 +149,7 @@ async def test_P9_a_form_that_means_nothing_is_refused_whole(
 async def test_P9_what_is_no_form_is_refused(api: LocalApi):
     for content_type in ("application/json", "", "multipart/mixed; boundary=x"):
         answer = await api.send("POST", ATTACHMENTS, [b"{}"], headers={"content-type": content_type})
-        assert_problem(answer, 422, "send files as multipart/form-data")
+        assert_problem(answer, 422, "Send files as multipart/form-data")
 
 
 async def test_P9_a_file_that_is_too_large_is_refused_and_the_next_one_taken(api: LocalApi):
@@ -165,7 +165,7 @@ async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: 
 
     def endless() -> Iterable[bytes]:
         nonlocal read
-        yield begun(NOTES, large)
+        yield begin_form(NOTES, large)
         for _ in range(rest // 65_536):
             read += 65_536
             yield b"x" * 65_536
@@ -173,14 +173,14 @@ async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: 
     answer = await send(api, endless())
     assert (codes(answer), answer.headers["connection"]) == (["notes.txt", code], "close")
     assert 0 <= read - LIMIT - BEYOND_BYTES <= 2 * 65_536
-    assert [row["name"] for row in await stored(api)] == ["notes.txt"]
+    assert [row["name"] for row in await list_stored(api)] == ["notes.txt"]
     assert len(api.storage.blobs) == 1
 
 
 @pytest.mark.parametrize("length", [str(3 * LIMIT + BEYOND_BYTES + LIMIT + 1), "9" * 5_000])
 async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_it(api: LocalApi, length: str):
     answer = await api.send("POST", ATTACHMENTS, [], headers={**HEADERS, "content-length": length}, end="left")
-    assert_problem(answer, 413, "A form takes 3 files of up to 1,048,576 bytes")
+    assert_problem(answer, 413, "A form may contain 3 files of up to 1,048,576 bytes")
     assert answer.headers["connection"] == "close"
     # One that could fit or says nothing is let pass.
     for fitting in (None, "", "-1", "²", "x", str(3 * LIMIT)):
@@ -191,9 +191,9 @@ async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_i
 @pytest.mark.parametrize(
     "more",
     [
-        b"\r\n" + begun(file("more.txt", b"x" * LIMIT)),
-        b"\r\n" + begun(Field(name="comment", body=b"x" * 60_000)),
-        b"\r\n" + begun(b"A: " + b"b" * 60_000 + b"\r\n" + NOTES.headers),
+        b"\r\n" + begin_form(file("more.txt", b"x" * LIMIT)),
+        b"\r\n" + begin_form(Field(name="comment", body=b"x" * 60_000)),
+        b"\r\n" + begin_form(b"A: " + b"b" * 60_000 + b"\r\n" + NOTES.headers),
     ],
 )
 async def test_P9_a_form_without_a_length_ends_where_one_with_a_length_would(api: LocalApi, more: bytes):
@@ -201,13 +201,13 @@ async def test_P9_a_form_without_a_length_ends_where_one_with_a_length_would(api
 
     def endless() -> Iterable[bytes]:
         nonlocal read
-        yield begun(NOTES)
+        yield begin_form(NOTES)
         while read < 2 * most:
             read += len(more)
             yield more
 
     answer = await send(api, endless())
-    assert_problem(answer, 413, f"The form has more than {most:,} bytes")
+    assert_problem(answer, 413, f"The form exceeds the limit of {most:,} bytes")
     assert answer.headers["connection"] == "close"
     assert read <= most + 2 * len(more)
     await assert_nothing(api)
@@ -218,10 +218,10 @@ async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(
     api: LocalApi, rules: UploadRules, other: int
 ):
     rule(api, rules)
-    with api.backend.files.uploads.admit("ann", rules, MultipartForm(sent([]), FORM, FormLimits())):
+    with api.backend.files.uploads.admit("ann", rules, MultipartForm(send_pieces([]), FORM, FormLimits())):
         answer = await upload(api, NOTES)
         assert (await upload(api, NOTES, user="bob")).status == other
-    assert_problem(answer, 429, "1 uploads are under way already")
+    assert_problem(answer, 429, "The limit of 1 active uploads is reached")
     assert answer.headers["retry-after"] == "1"
     assert codes(await upload(api, NOTES)) == ["notes.txt"]
 
@@ -234,17 +234,17 @@ async def test_P9_an_upload_that_is_cut_anywhere_leaves_no_row_and_no_object(
     whole = form_of(NOTES, PICTURE, file("more.txt", b"more" * 50))
     # Behind the last boundary there is nothing left to lose.
     cut = whole[: end % (len(whole) - 3)]
-    gone = await send(api, cut_at(cut, pieces), end="left")
-    assert gone.status == 400
+    rejection = await send(api, cut_at(cut, pieces), end="left")
+    assert rejection.status == 400
     short = await send(api, cut_at(cut, pieces))
-    assert_problem(short, 422, "body: ends before the boundary")
+    assert_problem(short, 422, "body: ends before the closing boundary")
     await assert_nothing(api)
 
 
 async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: LocalApi):
     rule(api, UploadRules(seconds=0.01))
     answer = await send(api, [form_of(NOTES, PICTURE)[:-50]], end="silent")
-    assert_problem(answer, 408, "Nothing more of the form came for 0.01 seconds.")
+    assert_problem(answer, 408, "No more data of the form arrived for 0.01 s.")
     assert (answer.json["code"], answer.headers["connection"]) == ("too_slow", "close")
     await assert_nothing(api)
 
@@ -261,8 +261,8 @@ async def test_X4_a_server_that_stops_ends_its_uploads_and_leaves_nothing(api: L
 
 async def begin(api: LocalApi) -> tuple[asyncio.Task[Answer], Json]:
     """An upload whose first file is stored, and whose second one does not end; and the id of the first."""
-    sending = asyncio.create_task(send(api, [begun(NOTES, PICTURE)], end="silent"))
-    while not (rows := await stored(api)):
+    sending = asyncio.create_task(send(api, [begin_form(NOTES, PICTURE)], end="silent"))
+    while not (rows := await list_stored(api)):
         await settle()
     return sending, rows[0]["id"]
 
@@ -297,11 +297,11 @@ async def test_P9_what_there_is_no_room_for_never_reaches_the_storage(api: Local
 async def test_P9_what_a_user_s_other_uploads_take_is_no_room_any_more(api: LocalApi):
     rule(api, UploadRules(user_bytes=5 * PIECE))
     large = file("large.txt", b"x" * 3 * PIECE)
-    sending = asyncio.create_task(send(api, [begun(large)], end="silent"))
+    sending = asyncio.create_task(send(api, [begin_form(large)], end="silent"))
     await wait_until(lambda: api.backend.files.uploads.bytes >= 3 * PIECE)
     answer = await upload(api, large, NOTES)
     assert codes(answer) == ["quota", "notes.txt"]
-    assert "your other uploads under way take the room" in str(answer.rows("attachments")[0]["error"])
+    assert "your other active uploads use the rest of your quota" in str(answer.rows("attachments")[0]["error"])
     assert codes(await upload(api, large, user="bob")) == ["large.txt"]
     sending.cancel()
     assert (await sending).status == 503

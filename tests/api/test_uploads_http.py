@@ -14,7 +14,7 @@ from recto.api.files.attachments import ATTACHMENTS
 from recto.conversation.json import Json
 from recto.files.storage.blobs import LABEL
 from recto.testing.process import ServerProcess
-from tests.api.forms import BOUNDARY, FORM, begun, file, form_of
+from tests.api.forms import BOUNDARY, FORM, begin_form, file, form_of
 from tests.api.wrong_inputs import answer_of, connect
 from tests.support.client import TOKEN, HttpReply, request
 from tests.waiting import wait_for
@@ -79,7 +79,7 @@ def entries(reply: HttpReply) -> list[Mapping[str, Json]]:
 
 def text_of(size: int) -> Iterator[bytes]:
     """A form with one long text, from the same bytes in memory again and again."""
-    yield begun(file("long.txt", b""))
+    yield begin_form(file("long.txt", b""))
     piece = b"All work and no play. \n" * 40_000
     for _ in range(size // len(piece)):
         yield piece
@@ -105,19 +105,19 @@ def pour(url: str, pieces: Iterable[bytes]) -> tuple[HttpReply, int]:
 def begin(url: str, body: bytes, length: int) -> socket.socket:
     """Send the beginning of a form, and stay."""
     address = urlsplit(url)
-    made = socket.create_connection((address.hostname, address.port), timeout=SECONDS)
+    connection = socket.create_connection((address.hostname, address.port), timeout=SECONDS)
     head = f"POST {ATTACHMENTS} HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: Bearer {TOKEN}\r\n"
-    made.sendall(f"{head}Content-Type: {FORM}\r\nContent-Length: {length}\r\n\r\n".encode() + body)
-    return made
+    connection.sendall(f"{head}Content-Type: {FORM}\r\nContent-Length: {length}\r\n\r\n".encode() + body)
+    return connection
 
 
 def test_P9_whatever_a_file_is_called_it_is_stored_listed_and_served_safely(tmp_path: Path):
     with uploading(tmp_path) as here:
-        for number, (name, kept) in enumerate(HOSTILE.items()):
+        for number, (name, is_kept) in enumerate(HOSTILE.items()):
             body = b"words of number %d" % number
             pdf = b"%PDF-1.7\n" if name.endswith("pdf") else b""
             (entry,) = entries(here.upload(form_of(file(name, pdf + body))))
-            assert entry.get("name") == kept, entry
+            assert entry.get("name") == is_kept, entry
             url = str(entry["url"])
             assert url.startswith(here.url)
             served = request(here.url, "GET", url.removeprefix(here.url), token=None)
@@ -151,10 +151,10 @@ def test_P9_large_files_take_no_memory_and_one_far_too_large_is_stopped_early(tm
 def test_X4_a_server_killed_during_an_upload_has_neither_row_nor_object_of_it(tmp_path: Path):
     whole = b"".join(text_of(20 * MEBIBYTE))
     with uploading(tmp_path) as here:
-        held = begin(here.url, whole[: len(whole) // 2], len(whole))
+        connection = begin(here.url, whole[: len(whole) // 2], len(whole))
         wait_for(here.objects)
         here.server.kill()
-        held.close()
+        connection.close()
         assert len(here.objects()) == 1
     with uploading(tmp_path) as here:
         assert (here.rows(), here.objects()) == ([], [])
@@ -165,14 +165,14 @@ def test_X4_a_server_killed_during_an_upload_has_neither_row_nor_object_of_it(tm
 def test_X4_a_server_that_is_stopped_during_an_upload_ends_it_quietly(tmp_path: Path):
     whole = form_of(file("one.txt", b"one"), file("two.txt", b"two" * MEBIBYTE))
     with uploading(tmp_path) as here:
-        held = begin(here.url, whole[:-1_000], len(whole))
+        connection = begin(here.url, whole[:-1_000], len(whole))
         wait_for(here.rows)
         assert here.server.stop() == 0
         assert "Traceback" not in here.server.output
         assert " ERROR " not in here.server.output
         with suppress(ConnectionResetError):
-            assert held.recv(20) in {b"", b"HTTP/1.1 503 Service"}
-        held.close()
+            assert connection.recv(20) in {b"", b"HTTP/1.1 503 Service"}
+        connection.close()
         assert here.objects() == []
     with uploading(tmp_path) as here:
         assert here.rows() == []

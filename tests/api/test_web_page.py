@@ -22,7 +22,7 @@ PACKED = {"accept-encoding": "br, gzip"}
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Path:
+def web_files(tmp_path: Path) -> Path:
     folder = tmp_path / "web"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_bytes(INDEX)
@@ -35,10 +35,10 @@ def built(tmp_path: Path) -> Path:
 
 
 @pytest_asyncio.fixture
-async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path):
-    async with in_process(tmp_path, monkeypatch) as made:
-        made.api.state.web_page = WebPage(built)
-        yield made
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web_files: Path):
+    async with in_process(tmp_path, monkeypatch) as server:
+        server.api.state.web_page = WebPage(web_files)
+        yield server
 
 
 PAGE = {
@@ -63,11 +63,11 @@ async def test_C3_a_file_of_the_page_needs_no_credential_and_says_what_it_is(ser
 
 async def test_C3_who_has_a_file_of_the_page_is_not_sent_it_again(server: InProcess):
     first = await server.send("GET", "/", token=None)
-    known = {"if-none-match": first.headers["etag"]}
-    again = await server.send("GET", "/", token=None, headers=known)
+    etag_header = {"if-none-match": first.headers["etag"]}
+    again = await server.send("GET", "/", token=None, headers=etag_header)
     assert (again.status, again.body, again.headers["etag"]) == (304, b"", first.headers["etag"])
     assert again.headers["content-security-policy"] == POLICY
-    assert (await server.send("GET", "/icon.svg", token=None, headers=known)).status == 200
+    assert (await server.send("GET", "/icon.svg", token=None, headers=etag_header)).status == 200
 
 
 async def test_C3_a_file_of_the_page_is_packed_for_who_takes_that_under_a_tag_of_its_own(server: InProcess):
@@ -77,8 +77,8 @@ async def test_C3_a_file_of_the_page_is_packed_for_who_takes_that_under_a_tag_of
     assert packed.headers["content-length"] == str(len(packed.body))
     assert (plain.headers["vary"], packed.headers["vary"]) == ("Accept-Encoding", "Accept-Encoding")
     assert plain.headers["etag"] != packed.headers["etag"]
-    refused = await server.send("GET", path, token=None, headers={"accept-encoding": "gzip;q=0"})
-    assert "content-encoding" not in refused.headers
+    rejection = await server.send("GET", path, token=None, headers={"accept-encoding": "gzip;q=0"})
+    assert "content-encoding" not in rejection.headers
     # What gets no smaller goes out as it is.
     small = await server.send("GET", "/icon.svg", token=None, headers=PACKED)
     assert ("content-encoding" in small.headers, small.body) == (False, ICON)
@@ -108,17 +108,17 @@ async def test_C3_no_other_path_leads_to_a_file(server: InProcess):
     assert (await server.send("GET", "/notes.txt")).status == 404
 
 
-async def test_C3_a_page_that_is_built_while_the_server_runs_is_found(server: InProcess, built: Path):
-    (built / "index.html").rename(built / "later.html")
-    server.api.state.web_page = WebPage(built)
+async def test_C3_a_page_that_is_built_while_the_server_runs_is_found(server: InProcess, web_files: Path):
+    (web_files / "index.html").rename(web_files / "later.html")
+    server.api.state.web_page = WebPage(web_files)
     assert b"is not built" in (await server.send("GET", "/", token=None)).body
     assert (await server.send("GET", "/assets/index-A1.js", token=None)).status == 404
-    (built / "later.html").rename(built / "index.html")
+    (web_files / "later.html").rename(web_files / "index.html")
     assert (await server.send("GET", "/", token=None)).body == INDEX
 
 
 async def test_C3_a_server_has_the_page_that_make_web_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async with in_process(tmp_path, monkeypatch) as made:
-        page = await made.send("GET", "/", token=None)
+    async with in_process(tmp_path, monkeypatch) as server:
+        page = await server.send("GET", "/", token=None)
     assert page.body == (WEB_FILES / "index.html").read_bytes(), "Run: make web"
     assert TOKEN.encode() not in page.body

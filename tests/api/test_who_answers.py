@@ -20,15 +20,15 @@ AG_UI, KIT = "/api/v1/agent/ag-ui", "/api/v1/copilotkit/agent"
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[InProcess]:
     with pytest.MonkeyPatch.context() as patch:
-        async with in_process(tmp_path_factory.mktemp("default"), patch, agent=None) as made:
-            yield made
+        async with in_process(tmp_path_factory.mktemp("default"), patch, agent=None) as server:
+            yield server
 
 
 async def answering(server: InProcess, path: str, body: object, **headers: str) -> str:
     """The agent of a run, once it has ended well."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    reply = await server.send("POST", path, body, headers={**STREAM, **named})
-    events = [sent.event for sent in events_of(reply)]
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    reply = await server.send("POST", path, body, headers={**STREAM, **header_fields})
+    events = [received.event for received in events_of(reply)]
     assert events, reply.body
     assert events[-1]["type"] == "RUN_FINISHED", reply.body
     return str((await server.send("GET", f"{RUNS}/{events[0]['runId']}")).json["agent"])
@@ -48,8 +48,8 @@ async def test_C4_every_way_to_run_has_the_agent_it_names_else_chat(server: InPr
     assert await answering(server, path, ask("hi")) == agent
     if agent == "chat":
         assert await answering(server, path, ask("hi", forwardedProps={"agent": "vibe"})) == "vibe"
-    refused = await server.send("POST", path, ask("hi", forwardedProps={"agent": "nobody"}), headers=STREAM)
-    assert refused.status == (422 if agent == "chat" else 200)
+    rejection = await server.send("POST", path, ask("hi", forwardedProps={"agent": "nobody"}), headers=STREAM)
+    assert rejection.status == (422 if agent == "chat" else 200)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ async def test_C4_the_agent_of_the_server_answers_everywhere_in_the_language_of_
 
 
 async def test_C4_P11_the_list_of_agents_says_who_answers_where_nobody_is_named_and_has_their_forms(server: InProcess):
-    listed = (await server.send("GET", "/api/v1/agent/agents")).json["agents"]
-    agents = {str(one["name"]): one for one in cast("list[Mapping[str, Json]]", listed)}
+    agent_rows = (await server.send("GET", "/api/v1/agent/agents")).json["agents"]
+    agents = {str(one["name"]): one for one in cast("list[Mapping[str, Json]]", agent_rows)}
     assert [name for name, one in agents.items() if one["default"]] == ["chat"]
     (form,) = cast("list[Mapping[str, Json]]", agents["vibe-en"]["forms"])
     assert [form["name"]] == agents["vibe-en"]["clientTools"] == ["collect_birth_info"]

@@ -42,6 +42,6 @@ def run_virtually(coroutine: Coroutine[None, None, T]) -> tuple[T, float]:
 async def at(second: float) -> None:
     """Wait until the clock of the loop has come to a second."""
     loop = asyncio.get_running_loop()
-    reached = loop.create_future()
-    loop.call_at(second, reached.set_result, None)
-    await reached
+    is_reached = loop.create_future()
+    loop.call_at(second, is_reached.set_result, None)
+    await is_reached

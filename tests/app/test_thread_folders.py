@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import recto
-from recto.app.thread_folders import make_workspaces
+from recto.app.agents import make_workspaces
 from recto.config.settings import ServerSettings
 
 
