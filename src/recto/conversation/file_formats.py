@@ -1,7 +1,7 @@
-"""Formats of files, one row each: endings, type, kind, what the bytes are, parser, how it is served. Reads no bytes.
+"""File formats, one row each: extensions, media type, kind, container of the bytes, parser, and how Recto serves them.
 
-A new format is a row here. One that needs a parser of its own names it here and has it in
-`recto.files.parsing.formats.parse`. What is text needs no row: it is taken, and read as it is, under any name.
+To add a format, add a row. Parsers are in `recto.files.parsing.formats.parse`. Plain text needs no row: Recto accepts
+and reads it under any name.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.messages import FileKind
 
-# What reads the bytes of a document, by its name in `recto.files.parsing.formats.parse`.
+# Parsers of documents in `recto.files.parsing.formats.parse`.
 ParserName: TypeAlias = Literal["pdf", "flowing", "sheets", "slides", "mail", "table", "html", "notebook", "text"]
-# What the bytes of a document may be.
+# Forms of a document's bytes.
 ByteContainer: TypeAlias = Literal["pdf", "zip", "ole", "rtf", "text"]
-# Whether a browser shows it where it stands, or only saves it. Anything else might be run by one, so it is bytes to it.
+# Browsers show a file inline, or save it. They get all other files as plain bytes, because they might run them.
 Served: TypeAlias = Literal["shown", "saved", "bytes"]
 
 UNKNOWN = "application/octet-stream"
@@ -25,11 +25,11 @@ TEXT = "txt"
 ONLY_TEXT: tuple[ByteContainer, ...] = ("text",)
 
 _ZIP: tuple[ByteContainer, ...] = ("zip",)
-# With a password on it, a program of Microsoft's wraps the zip in its old container.
+# Microsoft programs wrap the zip of a password-protected document in their old container.
 _ZIP_OR_OLE: tuple[ByteContainer, ...] = ("zip", "ole")
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
-# Texts that are plain whatever they are for: people say what they are by their names.
+# Extensions of plain text. The name tells people what the text is for.
 _PLAIN_ENDINGS = (
     *("text", "log", "ini", "cfg", "conf", "env", "properties", "diff", "patch", "rst", "adoc", "tex", "bib", "srt"),
     *("vtt", "ics", "vcf", "css", "scss", "sass", "less", "ts", "tsx", "jsx", "mjs", "cjs", "vue", "svelte", "java"),
@@ -41,9 +41,9 @@ _PLAIN_ENDINGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """A format by its usual ending. `containers` count for documents: of others the bytes alone say what they are.
+    """A format by its usual extension. `containers` apply to documents; the bytes of other files identify themselves.
 
-    Without a parser it is read as plain text is. `endings` and `mime_types` are others that mean the same.
+    Without a parser, Recto reads it as plain text. `endings` and `mime_types` are synonyms.
     """
 
     ending: str
@@ -73,7 +73,6 @@ def _media(
     endings: tuple[str, ...] = (),
     mime_types: tuple[str, ...] = (),
 ) -> FileFormat:
-    """A picture, a sound or a film: its type says which."""
     kinds: Mapping[str, FileKind] = {"image": "image", "audio": "audio", "video": "video"}
     kind = kinds[mime_type.partition("/")[0]]
     return FileFormat(
@@ -84,7 +83,7 @@ def _media(
 FORMATS: tuple[FileFormat, ...] = (
     _document("pdf", "application/pdf", ("pdf",), "pdf", "shown"),
     _document("docx", f"{_OPEN_XML}.wordprocessingml.document", _ZIP_OR_OLE, "flowing"),
-    # Many programs write a page of HTML, or plain text, under the names of the old ones.
+    # Many programs write HTML or plain text with the extensions of the old formats.
     _document("doc", "application/msword", ("ole", "rtf", "text"), "flowing"),
     _document("odt", f"{_OPEN_DOCUMENT}.text", _ZIP, "flowing"),
     _document("rtf", "application/rtf", ("rtf",), "flowing"),
@@ -94,7 +93,7 @@ FORMATS: tuple[FileFormat, ...] = (
         containers=_ZIP_OR_OLE,
         parser="sheets",
         served="saved",
-        # Its macros are bytes to us: none is read or run.
+        # Recto does not read or run macros.
         endings=("xlsm",),
         mime_types=("application/vnd.ms-excel.sheet.macroenabled.12",),
     ),
@@ -149,7 +148,7 @@ FORMATS: tuple[FileFormat, ...] = (
     _media("flv", "video/x-flv"),
     _media("3gp", "video/3gpp"),
 )
-# Types that bytes have and no ending stands for.
+# Media types without an extension above.
 _SERVED_BESIDE: dict[str, Served] = {
     "audio/webm": "shown",
     "video/ogg": "shown",
@@ -162,41 +161,41 @@ _BY_TYPE = {mime_type: row for row in FORMATS for mime_type in (row.mime_type, *
 
 
 def format_by_ending(ending: str) -> FileFormat | None:
-    """The format of an ending without its dot; None for one nobody knows."""
+    """Return the format of an extension without its dot, or None if it is unknown."""
     return _BY_ENDING.get(ending)
 
 
 def ending_of(name: str) -> str:
-    """The ending of a name in lower case, without its dot; nothing where it has none. `.env` has none."""
+    """Return the extension of a name in lower case without its dot, or an empty string. `.env` has none."""
     stem, _, ending = name.rpartition(".")
     return ending.lower() if stem else ""
 
 
 def format_by_type(mime_type: str | None) -> FileFormat | None:
-    """The format of a type, whatever parameters follow it."""
+    """Return the format of a media type, ignoring its parameters."""
     return _BY_TYPE.get(bare_type(mime_type))
 
 
 def type_for(ending: str) -> str:
-    """The type of a document by its ending."""
+    """Return the media type of a document by its extension."""
     file_format = format_by_ending(ending)
     return file_format.mime_type if file_format else PLAIN
 
 
 def ending_for(mime_type: str | None) -> str:
-    """The usual ending of a type with its dot; nothing where none is known."""
+    """Return the usual extension of a media type with its dot, or an empty string."""
     file_format = format_by_type(mime_type)
     return f".{file_format.ending}" if file_format else ""
 
 
 def format_of(mime_type: str, name: str) -> str:
-    """What a file's bytes are: the stored type says so, else the name's ending (F12)."""
+    """Return the extension of a file's format by its stored media type, else by its name (F12)."""
     file_format = format_by_type(mime_type) or format_by_ending(ending_of(name))
     return file_format.ending if file_format and file_format.parser else TEXT
 
 
 def served_as(mime_type: str) -> tuple[str, bool]:
-    """The type a file is served as, and whether a browser may show it where it stands."""
+    """Return the media type to serve a file with, and True if a browser may show it inline."""
     bare = bare_type(mime_type)
     file_format = _BY_TYPE.get(bare)
     served = file_format.served if file_format and file_format.mime_type == bare else _SERVED_BESIDE.get(bare, "bytes")
@@ -204,5 +203,5 @@ def served_as(mime_type: str) -> tuple[str, bool]:
 
 
 def bare_type(mime_type: str | None) -> str:
-    """A type without its parameters, in lower case."""
+    """Return a media type in lower case without its parameters."""
     return (mime_type or "").partition(";")[0].strip().lower()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, count
@@ -244,31 +245,24 @@ def clean_files(message: UserMessage) -> tuple[File, ...]:
 
 def display_name(file: File, url: str = "") -> str:
     """Return the name of a file on one line: its own, else the one in its URL, else its kind."""
-    name = _unquote(file.name) if file.name else next(_names_in(url), "")
+    name = file.name
+    if not name:
+        try:
+            split = urlsplit(url)
+        except ValueError:
+            return file.kind
+        # `?filename=`, else the end of the path
+        if names := list(filter(None, parse_qs(split.query).get("filename", ()))):
+            return one_line(names[0]) or file.kind
+        name = split.path.rpartition("/")[2] if split.scheme != "data" else ""
+    with suppress(UnicodeDecodeError):
+        name = unquote(name, errors="strict")
     return one_line(name) or file.kind
 
 
 def one_line(name: str) -> str:
     """Remove line breaks and control characters from a name, so that it cannot imitate a line of Recto's own."""
     return _LINE_BREAKS.sub(" ", name).strip()
-
-
-def _names_in(url: str) -> Iterator[str]:
-    """Yield file names in a URL: `?filename=`, then the end of its path."""
-    try:
-        split = urlsplit(url)
-    except ValueError:
-        return
-    yield from filter(None, parse_qs(split.query).get("filename", ()))
-    if split.scheme != "data" and (last := split.path.rpartition("/")[2]):
-        yield _unquote(last)
-
-
-def _unquote(name: str) -> str:
-    try:
-        return unquote(name, errors="strict")
-    except UnicodeDecodeError:
-        return name
 
 
 def file_prefixes(messages: Sequence[Message]) -> Mapping[int, str]:

@@ -115,7 +115,19 @@ def _decode_part(part: Object, where: str) -> UserPart:
         return _decode_binary(part, where)
     if kind not in KINDS:
         raise WireError(where=f"{where}.type", problem=f"{kind!r} is no part of AG-UI; known: text, {', '.join(KINDS)}")
-    source, mime = _decode_source(as_object(part.get("source"), f"{where}.source"), f"{where}.source")
+    value = as_object(part.get("source"), f"{where}.source")
+    source_kind, text = text_field(value, "type", f"{where}.source"), text_field(value, "value", f"{where}.source")
+    mime = optional_text(value, field_name(value, "mimeType"), f"{where}.source")
+    match source_kind:
+        case "url":
+            source = Url(url=text)
+        case "data":
+            source = Data(base64=text)
+        case "file":
+            source = ProviderFile(provider=optional_text(value, "provider", f"{where}.source") or "", handle=text)
+        case _:
+            problem = f"{source_kind!r} is no source of AG-UI; known: url, data, file"
+            raise WireError(where=f"{where}.source.type", problem=problem)
     metadata = part.get("metadata")
     name = optional_text(metadata, "filename", f"{where}.metadata") if isinstance(metadata, dict) else None
     return File(kind=kind, source=source, mime_type=mime, name=name, id=optional_text(part, "id", where))
@@ -133,26 +145,18 @@ def _decode_binary(part: Object, where: str) -> File:
     return File(kind=kind, source=source, mime_type=mime, name=name, id=id)
 
 
-def _decode_source(source: Object, where: str) -> tuple[Source, str | None]:
-    kind, value = text_field(source, "type", where), text_field(source, "value", where)
-    mime = optional_text(source, field_name(source, "mimeType"), where)
-    match kind:
-        case "url":
-            return Url(url=value), mime
-        case "data":
-            return Data(base64=value), mime
-        case "file":
-            return ProviderFile(provider=optional_text(source, "provider", where) or "", handle=value), mime
-        case _:
-            raise WireError(where=f"{where}.type", problem=f"{kind!r} is no source of AG-UI; known: url, data, file")
-
-
 def encode(message: Message) -> bytes:
     """Encode one message in AG-UI form. Raise CannotCarry for unsupported content."""
     body: dict[str, object] = {"id": message.id, "role": message.role}
     match message:
         case UserMessage() | ToolMessage():
-            body["content"] = _encode_content(message.parts)
+            match message.parts:
+                case ():
+                    body["content"] = ""
+                case (Text(text=text),):
+                    body["content"] = text
+                case parts:
+                    body["content"] = list(map(_encode_part, parts))
         case AssistantMessage():
             body |= _encode_assistant(message)
         case UnreadMessages():
@@ -190,16 +194,6 @@ def _encode_assistant(message: AssistantMessage) -> dict[str, object]:
         row = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         calls.append(row | _present(encryptedValue=call.encrypted_value))
     return body | ({"toolCalls": calls} if calls else {})
-
-
-def _encode_content(parts: tuple[UserPart, ...]) -> object:
-    match parts:
-        case ():
-            return ""
-        case (Text(text=text),):
-            return text
-        case _:
-            return [_encode_part(part) for part in parts]
 
 
 def _encode_part(part: UserPart) -> object:

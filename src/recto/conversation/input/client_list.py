@@ -162,9 +162,16 @@ def read_list(log_view: View, run_input: RunInput, own_tools: Collection[str] = 
         return ListReading(messages=results)
     if user.id not in common_ids or common_ids.intersection(listed_ids.before):
         return ListReading(back_to=back_to, messages=(*results, user))
-    if _is_same(user, messages[place], has_lost_files=bool(run_input.left_out)):
-        return ListReading(back_to=back_to, messages=results)
-    return ListReading(back_to=messages[place].id, messages=(user,))
+    logged = messages[place]
+    if isinstance(logged, UserMessage) and texts_of(user) == texts_of(logged):
+        files, logged_files = (
+            {part.source.key if isinstance(part.source, Key) else "" for part in one.parts if isinstance(part, File)}
+            for one in (user, logged)
+        )
+        # Files that were left out may be missing.
+        if files <= logged_files if run_input.left_out else files == logged_files:
+            return ListReading(back_to=back_to, messages=results)
+    return ListReading(back_to=logged.id, messages=(user,))
 
 
 def _ids_of(message: Message) -> set[str]:
@@ -181,17 +188,6 @@ def _skip_results(messages: Sequence[Message], place: int) -> int:
         if not isinstance(message, ToolMessage) or message.tool_call_id not in calls:
             return after
     return len(messages)
-
-
-def _is_same(message: UserMessage, other: Message, *, has_lost_files: bool) -> bool:
-    """Return True if a user message has the text and files of the logged one. Lost files may be missing."""
-    if not isinstance(other, UserMessage) or list(texts_of(message)) != list(texts_of(other)):
-        return False
-    files, before = (
-        {part.source.key if isinstance(part.source, Key) else "" for part in one.parts if isinstance(part, File)}
-        for one in (message, other)
-    )
-    return files <= before if has_lost_files else files == before
 
 
 def roll_back_unlisted(reading: ListReading, run: AdmittedRun) -> tuple[RolledBack, ...]:

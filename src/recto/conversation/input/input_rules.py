@@ -31,7 +31,7 @@ _Block: TypeAlias = tuple[str, Mapping[str, Json]]
 
 
 def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
-    """Return the input of a run. Raise Refused for the first broken rule. Signed URLs are checked elsewhere.
+    """Return the input of a run. Raise InvalidRequest for the first broken rule. Signed URLs are checked elsewhere.
 
     Options are checked last. With `has_notes`, `value` has the notes of a stored input (P15).
     """
