@@ -86,9 +86,7 @@ def test_R12_two_presses_within_the_time_are_one_thing(first: float | None, seco
 
 
 def test_long_pastes_are_chips_in_the_input_and_themselves_when_they_are_sent() -> None:
-    def label(number: int, lines: int) -> str:
-        return f"[#{number}, {lines}]"
-
+    label = "[#{number}, {lines}]"
     pastes, short = Pastes().add("a\r\nb", 2, label)
     assert short == "a\nb"
     pastes, first = pastes.add("1\n2\n3", 2, label)

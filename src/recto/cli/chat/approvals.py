@@ -12,6 +12,7 @@ from rich.text import Text
 from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.rendering.block_views import arguments_view, clean
 from recto.cli.chat.screen import Screen
+from recto.cli.chat.thread_api import ApiRequest, rows
 from recto.cli.translation import _
 from recto.client.chat_turn import Approval
 from recto.conversation.json import Object, load_object, parts_of
@@ -42,7 +43,7 @@ class Approvals:
         """Ask again about postponed calls."""
         if not (self._task and not self._task.done()):
             self._ids = ()
-            self.ask(self._session.interrupts())
+            self.ask(rows(self._session.chat_thread.row, "interrupts"))
 
     def stop(self) -> None:
         """Stop asking."""
@@ -67,7 +68,8 @@ class Approvals:
                 return
             answers.append(_build_answer(row, approval))
         try:
-            await session.decide(answers)
+            thread = session.chat_thread.thread
+            session.expect(await session.api.start_run(thread, session.props(), messages=[], resume=answers))
         except RequestRefused as error:
             session.notify(str(error), "red")
             # The user may fix invalid arguments, or another client was faster.
@@ -87,8 +89,13 @@ class Approvals:
                     text = _("Always allow {tool} in this thread? Press a again to confirm · Esc goes back")
                     if await self._screen.ask_key(text.format(tool=tool), ALWAYS) == ALWAYS:
                         # Save the permanent approval; if that fails, approve once
+                        thread = self._session.chat_thread
+                        tools = [*[str(name) for name in parts_of(thread.row.get("agreed"))], tool]
+                        request = ApiRequest(path=f"/threads/{thread.thread}", method="PATCH", body={"agreed": tools})
                         try:
-                            await self._session.approve_always(tool)
+                            thread.row = await self._session.api.ask(request)
+                            text = _("{tool} no longer needs approval in this thread.")
+                            self._session.notify(text.format(tool=tool))
                         except (RectoError, OSError) as error:
                             self._session.notify(str(error), "red")
                         return Approval()

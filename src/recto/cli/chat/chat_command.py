@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer.core import TyperCommand
@@ -19,9 +17,6 @@ from recto.cli.chat.local_server import FolderOptions, FolderServer, ServerLocat
 from recto.cli.command import FAILED, WRONG_USE, exit_codes, stop
 from recto.cli.translation import _
 from recto.client.server_address import DATA, URL, find_server
-
-if TYPE_CHECKING:
-    pass
 
 QuestionArgument = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Question to answer once.")]
 AgentOption = Annotated[
@@ -65,14 +60,10 @@ class CommandLine(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride] - typer has its own context class
         """Insert the placeholder value after a bare `--resume`."""
-        return super().parse_args(ctx, list(_insert_choice(args)))
-
-
-def _insert_choice(args: Sequence[str]) -> Iterator[str]:
-    for word, next_word in pairwise([*args, "-"]):
-        yield word
-        if word == "--resume" and next_word.startswith("-"):
-            yield CHOOSE
+        words: list[str] = []
+        for word, next_word in pairwise([*args, "-"]):
+            words += [word, CHOOSE] if word == "--resume" and next_word.startswith("-") else [word]
+        return super().parse_args(ctx, words)
 
 
 def chat(
@@ -95,42 +86,33 @@ def chat(
     success, 1 failure, 2 usage error.
     """
     options = FolderOptions(data=data, agents=agents, workspace=workspace, mode=mode, config=config)
-    with exit_codes("chat"), _exit_on_ctrl_c():
-        settings, question_input = load_chat_settings(config), None
-        if question is not None or as_json or not sys.stdin.isatty():
-            from recto.cli.chat.one_answer import build_question  # slow to import, and needed for a question only
+    folder = FolderServer(options, context.obj, os.environ)
+    # A command-line option also overrides environment variables of other settings.
+    url = server or (None if data else os.environ.get(URL))
 
-            question_input = build_question(question, agent, resume, settings, as_json=as_json)
-        elif not sys.stdout.isatty():
-            text = _('This is not a terminal. Pass a question (recto chat "question") or pipe one in.')
-            raise stop("chat", text, WRONG_USE)
-        folder = FolderServer(options, context.obj, os.environ)
-        # A command-line option also overrides environment variables of other settings.
-        url = server or (None if data else os.environ.get(URL))
+    def find() -> ServerLocation:
+        if not url:
+            return folder.find()
+        address = find_server(url, None, {**os.environ, DATA: str(folder.data)})
+        return ServerLocation(address=address, how="named")
 
-        def find() -> ServerLocation:
-            if not url:
-                return folder.find()
-            address = find_server(url, None, {**os.environ, DATA: str(folder.data)})
-            return ServerLocation(address=address, how="named")
-
+    with exit_codes("chat"):
         try:
-            if question_input:
-                from recto.cli.chat.one_answer import answer_once
+            settings = load_chat_settings(config)
+            if question is not None or as_json or not sys.stdin.isatty():
+                from recto.cli.chat.one_answer import answer_once, build_question  # slow to import
                 from recto.cli.chat.thread_api import ThreadApi
 
+                question_input = build_question(question, agent, resume, settings, as_json=as_json)
                 raise typer.Exit(asyncio.run(answer_once(ThreadApi(find), question_input)))
+            if not sys.stdout.isatty():
+                text = _('This is not a terminal. Pass a question (recto chat "question") or pipe one in.')
+                raise stop("chat", text, WRONG_USE)
             from recto.cli.chat.chat_terminal import ChatTerminal
 
             asyncio.run(ChatTerminal(find, settings, os.environ).run(agent, resume))
+        except KeyboardInterrupt:
+            # No run or screen handles it.
+            raise typer.Exit(FAILED) from None
         finally:
             folder.stop()
-
-
-@contextmanager
-def _exit_on_ctrl_c() -> Generator[None]:
-    """Exit on Ctrl-C while no run or screen handles it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise typer.Exit(FAILED) from None

@@ -22,7 +22,7 @@ from recto.cli.chat.rendering.live_run import Block, LiveRun, apply_event, apply
 from recto.cli.chat.screen import Screen
 from recto.cli.chat.thread_api import ThreadApi, rows
 from recto.cli.translation import _
-from recto.conversation.json import Json, Object, parts_of
+from recto.conversation.json import Json, Object
 from recto.errors import RectoError
 from recto.ids import new_id
 
@@ -63,7 +63,8 @@ class ChatSession:
         self.live = LiveRun()
         self.active_run: str | None = None
         self._run_started_at = 0.0
-        self._is_cancelling = False
+        # True after a request to cancel the active run.
+        self.is_cancelling = False
         self._previous_block: Block | None = None
         # Context windows by model.
         self._windows: dict[str, int] = {}
@@ -106,11 +107,6 @@ class ChatSession:
         if self.screen:
             self.screen.request_redraw()
 
-    @property
-    def is_busy(self) -> bool:
-        """True while a run is active."""
-        return self.active_run is not None
-
     def live_text(self, width: int, height: int) -> str:
         """Render the unfinished answer, running calls and queued messages."""
         text = "".join([self.renderer.render(view, width) for view in self._live_views()])
@@ -129,20 +125,18 @@ class ChatSession:
             for call in run.running_calls:
                 views.append(call_line(call, mark, now - call.start_time if call.start_time else None))
                 views += [Text(f"    {line}", style="dim") for line in clean(call.output).splitlines()[-OUTPUT_LINES:]]
-            views += [Text(""), self._spinner_line(mark, now)]
+            if self.is_cancelling:
+                label = _("stopping")
+            else:
+                label = _("running") if run.running_calls else clean(run.progress) or _("thinking")
+            tokens = f" · ~{run.tokens:,} tokens" if run.tokens else ""
+            line = f"{mark} {label} {now - self._run_started_at:.0f} s{tokens} · Ctrl-C"
+            views += [Text(""), Text(line, style="cyan")]
         for text in (*self.chat_thread.pending.values(), *self.sending):
             line = " ".join(text.split())
             label = _("queued")
             views.append(Text(f"› {clean(line)}  ({label})", style="dim", no_wrap=True, overflow="ellipsis"))
         return views
-
-    def _spinner_line(self, mark: str, now: float) -> Text:
-        if self._is_cancelling:
-            label = _("stopping")
-        else:
-            label = _("running") if self.live.running_calls else clean(self.live.progress) or _("thinking")
-        tokens = f" · ~{self.live.tokens:,} tokens" if self.live.tokens else ""
-        return Text(f"{mark} {label} {now - self._run_started_at:.0f} s{tokens} · Ctrl-C", style="cyan")
 
     def status_text(self, width: int) -> str:
         """Render the status line: agent, skill, model, page size and queued messages, or the lost connection."""
@@ -172,16 +166,6 @@ class ChatSession:
         """Return the forwarded properties of every run of this session."""
         return {"agent": self.chat_thread.requested_agent} if self.chat_thread.requested_agent else {}
 
-    async def decide(self, answers: Sequence[Object]) -> None:
-        """Submit decisions on pending calls and follow the resumed run."""
-        self.expect(await self.api.decide(self.chat_thread.thread, answers, self.props()))
-
-    async def approve_always(self, tool: str) -> None:
-        """Approve all later calls of a tool in this thread."""
-        tools = [*[str(name) for name in parts_of(self.chat_thread.row.get("agreed"))], tool]
-        self.chat_thread.row = await self.api.approve_tools(self.chat_thread.thread, tools)
-        self.notify(_("{tool} no longer needs approval in this thread.").format(tool=tool))
-
     def expect(self, run: str) -> bool:
         """Queue a run to be followed; return False if that already happened."""
         if run == self.active_run or run in self.chat_thread.followed_runs:
@@ -192,15 +176,10 @@ class ChatSession:
         self.request_redraw()
         return True
 
-    @property
-    def is_cancelling(self) -> bool:
-        """True after a request to cancel the active run."""
-        return self._is_cancelling
-
     async def cancel_run(self) -> None:
         """Cancel the active run."""
-        if self.active_run and not self._is_cancelling:
-            self._is_cancelling = True
+        if self.active_run and not self.is_cancelling:
+            self.is_cancelling = True
             self.request_redraw()
             await self.api.cancel(self.active_run)
 
@@ -226,20 +205,17 @@ class ChatSession:
                 await asyncio.sleep(self.settings.watch_seconds)
 
     async def _follow_next(self) -> None:
-        if run := await self._next_run():
-            await self._follow_run(run)
-
-    async def _next_run(self) -> str | None:
-        """Return the run to follow: an active run of any client before queued runs of our own."""
-        own: str | None = None
+        """Follow the next run: an active run of any client before queued runs of our own."""
+        run: str | None = None
         with contextlib.suppress(TimeoutError):
-            own = await asyncio.wait_for(self._runs.get(), self.settings.watch_seconds)
+            run = await asyncio.wait_for(self._runs.get(), self.settings.watch_seconds)
         active = await self.refresh() if self.chat_thread.is_started else None
-        if active and active not in self.chat_thread.followed_runs and active != own:
-            if own:
-                self._runs.put_nowait(own)
-            return active
-        return own if own not in self.chat_thread.followed_runs else None
+        if active and active not in self.chat_thread.followed_runs and active != run:
+            if run:
+                self._runs.put_nowait(run)
+            run = active
+        if run and run not in self.chat_thread.followed_runs:
+            await self._follow_run(run)
 
     async def refresh(self) -> str | None:
         """Fetch the thread, print new messages and return the active run."""
@@ -267,13 +243,13 @@ class ChatSession:
 
     def _ask_approvals(self, *, is_read: bool) -> None:
         """Ask about pending calls once the preceding messages are printed; withdraw obsolete questions at once."""
-        waiting = self.interrupts()
+        waiting = rows(self.chat_thread.row, "interrupts")
         is_printed = is_read and not self.chat_thread.expected_runs
         if self.approvals and self.active_run is None and (is_printed or not waiting):
             self.approvals(waiting)
 
     async def _follow_run(self, run: str) -> None:
-        self.active_run, self._run_started_at, self._is_cancelling, has_question = run, time.monotonic(), False, True
+        self.active_run, self._run_started_at, self.is_cancelling, has_question = run, time.monotonic(), False, True
         self.request_redraw()
         try:
             async for event in self.api.events(run):
@@ -291,7 +267,7 @@ class ChatSession:
             self.chat_thread.followed_runs.add(run)
             self.chat_thread.expected_runs.discard(run)
             self.chat_thread.pending.pop(run, None)
-            self.active_run, self._is_cancelling = None, False
+            self.active_run, self.is_cancelling = None, False
             self.request_redraw()
         await self.refresh()
         await self._fetch_newest_call()
@@ -308,7 +284,7 @@ class ChatSession:
                 return False
             thread.last_message, self.live = None, LiveRun()
             self.notify(_("This thread was rolled back in another client. It now contains:"))
-            await self.print_history()
+            await self._print_history()
             return True
         # Stop at messages of own runs: their events will print them.
         messages = [
@@ -322,7 +298,7 @@ class ChatSession:
         # Messages of the previous run may arrive before the question of this one.
         return any(run is None or one.get("run") == run for one in messages)
 
-    async def print_history(self) -> None:
+    async def _print_history(self) -> None:
         """Print the history of a thread, limited to the last lines."""
         thread = self.chat_thread
         row = await self.api.thread(thread.thread)
@@ -348,7 +324,8 @@ class ChatSession:
             tokens, model = call.get("tokens"), str(call.get("model") or "")
             self.chat_thread.model, self.chat_thread.tokens = model, tokens if isinstance(tokens, int) else None
             if model not in self._windows:
-                self._windows[model] = await self.api.window(call)
+                window = (await self.api.read_call(call)).get("window")
+                self._windows[model] = window if isinstance(window, int) else 0
         self.request_redraw()
 
     async def open_thread(self, thread: str | None, agent: str | None, *, quiet: bool = False) -> None:
@@ -359,29 +336,18 @@ class ChatSession:
         if self._follow_task:
             self._follow_task.cancel()
         async with self._thread_lock:
-            await self._open_thread(thread, agent, quiet=quiet)
-
-    async def _open_thread(self, thread: str | None, agent: str | None, *, quiet: bool) -> None:
-        self.chat_thread = ChatThread(
-            thread=thread or new_id(), requested_agent=agent, agent=self.default_agent, is_started=thread is not None
-        )
-        self.live, self._previous_block = LiveRun(), None
-        while not self._runs.empty():
-            self._runs.get_nowait()
-        if thread is None:
-            return
-        if quiet:
-            await self.mark_read()
-        else:
-            await self.print_history()
-        await self.refresh()
-        await self._fetch_newest_call()
+            self.chat_thread = ChatThread(requested_agent=agent, agent=self.default_agent)
+            self.live, self._previous_block = LiveRun(), None
+            while not self._runs.empty():
+                self._runs.get_nowait()
+            if thread is None:
+                return
+            self.chat_thread.thread, self.chat_thread.is_started = thread, True
+            await (self.mark_read() if quiet else self._print_history())
+            await self.refresh()
+            await self._fetch_newest_call()
 
     async def mark_read(self) -> None:
         """Mark all messages as read."""
         messages = await self.api.messages(self.chat_thread.thread, None)
         self.chat_thread.last_message = str(messages[-1]["id"]) if messages else None
-
-    def interrupts(self) -> Sequence[Object]:
-        """Return the calls that wait for approval."""
-        return rows(self.chat_thread.row, "interrupts")

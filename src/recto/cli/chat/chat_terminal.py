@@ -56,7 +56,7 @@ class ChatTerminal:
             open_call=self._open_call,
             live=session.live_text,
             status=session.status_text,
-            is_busy=lambda: session.is_busy,
+            is_busy=lambda: session.active_run is not None,
         )
         completer = ChatCompleter(Path.cwd(), self._settings.listed_files)
         screen = session.screen = self._screen = Screen(
@@ -153,7 +153,7 @@ class ChatTerminal:
 
     def _interrupt(self) -> bool:
         """Handle Ctrl-C: cancel the run; without one, or if it does not end, leave on the second press."""
-        if self._session.is_busy and not self._session.is_cancelling:
+        if self._session.active_run and not self._session.is_cancelling:
             self._start_task(self._session.cancel_run())
             return False
         now = time.monotonic()

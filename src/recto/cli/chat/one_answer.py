@@ -73,8 +73,12 @@ def combine_input(argument: str | None, piped: bytes, settings: ChatSettings) ->
     if len(piped) > settings.piped_bytes:
         allowed = f"pipe at most {settings.piped_bytes:,} bytes, or name the file in a message: @PATH"
         raise SettingsError(name="stdin", value=f"{len(piped):,} bytes or more", allowed=allowed)
-    question, text = (argument or "").strip(), _decode_text(piped)
-    if text is None:
+    question = (argument or "").strip()
+    try:
+        text = piped.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return question, [(FILE, piped)]
+    if "\0" in text:
         return question, [(FILE, piped)]
     full_text = "\n\n".join(part for part in (question, text.strip()) if part)
     if not full_text:
@@ -82,15 +86,6 @@ def combine_input(argument: str | None, piped: bytes, settings: ChatSettings) ->
     if text.strip() and len(full_text) > settings.message_characters:
         return question, [(TEXT_FILE, piped)]
     return full_text, ()
-
-
-def _decode_text(data: bytes) -> str | None:
-    """Decode text; return None for binary data."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
 
 
 def read_piped(settings: ChatSettings) -> bytes:
@@ -103,7 +98,7 @@ def read_piped(settings: ChatSettings) -> bytes:
 async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     """Ask, print the answer as it streams, and return the exit code."""
     await api.check(question.agent, question.resume)
-    parts = await api.send(question.files, question.agent) if question.files else ()
+    parts = await api.upload(question.files, question.agent) if question.files else ()
     text_parts: Sequence[Json] = [{"type": "text", "text": question.text}] if question.text else []
     props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
     printer = JsonPrinter() if question.as_json else AnswerPrinter()
@@ -113,7 +108,14 @@ async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     )
     try:
         with _cancel_on_ctrl_c(api, run):
-            await _print(api, await run, printer)
+            try:
+                async with aclosing(api.events(await run)) as events:
+                    async for event in events:
+                        printer.print_event(event)
+            except BrokenPipeError:
+                # Nobody reads the output any more; stop paying for it.
+                await api.cancel(run.result())
+                raise
     except asyncio.CancelledError:
         printer.end()
         return FAILED
@@ -123,17 +125,6 @@ async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     for line in pending_lines(pending, question.thread):
         print(line, file=sys.stderr)  # noqa: T201 - for the user
     return FAILED if pending or not printer.is_complete else DONE
-
-
-async def _print(api: ThreadApi, run: str, printer: JsonPrinter | AnswerPrinter) -> None:
-    try:
-        async with aclosing(api.events(run)) as events:
-            async for event in events:
-                printer.print_event(event)
-    except BrokenPipeError:
-        # Nobody reads the output any more; stop paying for it.
-        await api.cancel(run)
-        raise
 
 
 def pending_lines(pending: Sequence[Object], thread: str) -> Generator[str]:

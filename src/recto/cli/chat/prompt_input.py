@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -102,13 +102,13 @@ class Pastes:
 
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def add(self, text: str, lines: int, label: Callable[[int, int], str]) -> tuple[Pastes, str]:
-        """Return the text for the input: a chip if it has more than `lines` lines."""
+    def add(self, text: str, lines: int, label: str) -> tuple[Pastes, str]:
+        """Return the text for the input: a chip named by `label` if it has more than `lines` lines."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         count = text.count("\n") + 1
         if count <= lines:
             return self, text
-        chip = label(len(self.texts) + 1, count)
+        chip = label.format(number=len(self.texts) + 1, lines=count)
         return replace(self, texts={**self.texts, chip: text}), chip
 
     def expand(self, text: str) -> str:

@@ -274,14 +274,26 @@ class Screen:
 
     def _layout(self) -> HSplit:
         typing = Condition(lambda: self._question is None or self._question.is_text or self._question.has_rows)
-        control = BufferControl(buffer=self.buffer, input_processors=[BeforeInput(self._prompt)], focusable=True)
+
+        def prompt() -> AnyFormattedText:
+            is_search = self._question is not None and self._question.has_rows
+            return [("fg:ansibrightblack", _("Search: "))] if is_search else [("bold", "› ")]
+
+        def live_text() -> AnyFormattedText:
+            width, rows = self.size
+            return ANSI(self._handlers.live(width, max(rows - 12, 3)).rstrip("\n"))
+
+        def rule() -> AnyFormattedText:
+            return [("class:rule fg:ansibrightblack", "─" * self.size[0])]
+
+        control = BufferControl(buffer=self.buffer, input_processors=[BeforeInput(prompt)], focusable=True)
         input_window = Window(
             control, height=Dimension(min=1, max=MOST_INPUT_LINES), wrap_lines=True, dont_extend_height=True
         )
         return HSplit(
             [
-                Window(FormattedTextControl(self._live_text), dont_extend_height=True, wrap_lines=False),
-                Window(FormattedTextControl(self._rule), height=1),
+                Window(FormattedTextControl(live_text), dont_extend_height=True, wrap_lines=False),
+                Window(FormattedTextControl(rule), height=1),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._question_text), dont_extend_height=True, wrap_lines=True),
                     Condition(lambda: self._question is not None or self._offer is not None),
@@ -294,19 +306,6 @@ class Screen:
                 Window(FormattedTextControl(lambda: ANSI(self._handlers.status(self.size[0]))), height=1),
             ]
         )
-
-    def _live_text(self) -> AnyFormattedText:
-        width, rows = self.size
-        return ANSI(self._handlers.live(width, max(rows - 12, 3)).rstrip("\n"))
-
-    def _rule(self) -> AnyFormattedText:
-        return [("class:rule fg:ansibrightblack", "─" * self.size[0])]
-
-    def _prompt(self) -> AnyFormattedText:
-        question = self._question
-        if question and question.has_rows:
-            return [("fg:ansibrightblack", _("Search: "))]
-        return [("bold", "› ")]
 
     def _question_text(self) -> AnyFormattedText:
         question = self._question
@@ -436,24 +435,23 @@ class Screen:
             self.request_redraw()
 
     def _paste(self, event: KeyPressEvent) -> None:
-        def label(number: int, lines: int) -> str:
-            return _("[Pasted text #{number}, {lines} lines]").format(number=number, lines=lines)
-
+        label = _("[Pasted text #{number}, {lines} lines]")
         self._pastes, text = self._pastes.add(event.data, self._settings.paste_lines, label)
         self.buffer.insert_text(text)
 
     def _search(self) -> None:
         """Load the rows of a list for the typed search text."""
-        question = self._question
+        question, text = self._question, self.buffer.text
         if question is None or question.load is None:
             return
+
+        async def run(load: Load) -> None:
+            try:
+                question.rows, question.place = await load(text), 0
+            except (RectoError, OSError) as error:
+                question.rows = [Row(value="", text=str(error))]
+            self.request_redraw()
+
         if self._loading:
             self._loading.cancel()
-        self._loading = asyncio.get_running_loop().create_task(self._load(question, question.load, self.buffer.text))
-
-    async def _load(self, question: Question, load: Load, search: str) -> None:
-        try:
-            question.rows, question.place = await load(search), 0
-        except (RectoError, OSError) as error:
-            question.rows = [Row(value="", text=str(error))]
-        self.request_redraw()
+        self._loading = asyncio.get_running_loop().create_task(run(question.load))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 from rich.cells import cell_len, set_cell_size
 
@@ -14,10 +15,10 @@ from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.prompt_input import TypedCommand, TypedMessage, command_help
 from recto.cli.chat.rendering.live_run import read_user_block
 from recto.cli.chat.screen import Load, Row, Screen, truncate
-from recto.cli.chat.thread_api import ApiRequest, rows
+from recto.cli.chat.thread_api import NOT_FOUND, ApiRequest, rows
 from recto.cli.translation import _
 from recto.conversation.json import Json, Object, parse_time
-from recto.errors import FileRefused, RectoError
+from recto.errors import FileRefused, RectoError, RequestRefused
 
 MOST_CALLS, THREADS_LISTED = 500, 30
 TITLE_CELLS, AGENT_CELLS, AGE_CELLS = 40, 12, 8
@@ -69,7 +70,7 @@ class SlashCommands:
                 text = _("No such file: {path}. The message is sent as written.")
                 session.notify(text.format(path=", ".join(missing)), "yellow")
             files = [*message.pasted, *filter(None, files_by_path.values())]
-            parts = await session.api.send(files, thread.requested_agent or thread.agent) if files else ()
+            parts = await session.api.upload(files, thread.requested_agent or thread.agent) if files else ()
             content: Json = [{"type": "text", "text": message.text}, *parts] if parts else message.text
             await session.send(message.text, content)
         except (RectoError, OSError):
@@ -126,17 +127,26 @@ class SlashCommands:
     async def _cost(self, _argument: str) -> None:
         api = self._session.api
         calls = await api.calls(self._session.chat_thread.thread, MOST_CALLS)
-        priced = next((call for call in calls if call.get("price")), None)
-        self._session.notify(cost_line(calls, await api.currency(priced) if priced else ""), "")
+        call = next((call for call in calls if call.get("price")), None)
+        prices = (await api.read_call(call)).get("prices") if call else None
+        currency = prices.get("currency") if isinstance(prices, Mapping) else None
+        self._session.notify(cost_line(calls, str(currency or "")), "")
 
     async def _files(self, _argument: str) -> None:
         session = self._session
         messages = await session.api.messages(session.chat_thread.thread, None) or ()
         uploads = [str(file["name"]) for message in messages if "files" in message for file in rows(message, "files")]
         first = next((str(message["id"]) for message in messages if message["role"] == "user"), None)
-        changed = await session.api.changed_files(session.chat_thread.thread, first) if first else ()
+        answer: Object = {}
+        try:
+            path = f"files/changes?since={quote(first or '')}"
+            answer = await session.api.thread_resource(session.chat_thread.thread, path) if first else answer
+        except RequestRefused as error:
+            # The server has no snapshots.
+            if error.status != NOT_FOUND:
+                raise
         lines = ["  " + _("uploaded") + f"  {name}" for name in dict.fromkeys(uploads)]
-        lines += ["  " + _("changed") + f"  {row['path']} ({row['change']})" for row in changed]
+        lines += ["  " + _("changed") + f"  {row['path']} ({row['change']})" for row in rows(answer, "changes")]
         session.notify("\n".join(lines) or _("No files were uploaded or changed."), "")
 
     async def rollback(self, _argument: str = "") -> None:
@@ -198,11 +208,18 @@ class SlashCommands:
             await self._session.open_thread(choice, agent)
 
     async def _list_threads(self, search: str) -> Sequence[Row]:
-        threads = await self._session.api.threads(search, THREADS_LISTED)
-        newest = await asyncio.gather(*[self._session.api.newest_call(str(row["id"])) for row in threads])
-        return [
-            Row(value=str(row["id"]), text=_thread_line(row, call)) for row, call in zip(threads, newest, strict=True)
-        ]
+        """Return the newest threads that match a search text."""
+        api, query = self._session.api, urlencode({"limit": THREADS_LISTED, **({"search": search} if search else {})})
+        threads = rows(await api.ask(ApiRequest(path=f"/threads?{query}")), "threads")
+        newest = await asyncio.gather(*[api.newest_call(str(row["id"])) for row in threads])
+        choices: list[Row] = []
+        for row, call in zip(threads, newest, strict=True):
+            title = set_cell_size(_line(str(row["title"] or _("(untitled)")), TITLE_CELLS), TITLE_CELLS)
+            agent = set_cell_size(str(row["agent"] or ""), AGENT_CELLS)
+            age = set_cell_size(_age(parse_time(str(row["updated"]))), AGE_CELLS)
+            tokens = f"{call['tokens']:,} tokens" if call and isinstance(call.get("tokens"), int) else ""
+            choices.append(Row(value=str(row["id"]), text=f"{title} {agent} {age} {tokens}"))
+        return choices
 
     async def _approve(self, _argument: str) -> None:
         self._approvals.ask_again()
@@ -220,14 +237,6 @@ class SlashCommands:
         )
         lines = [f"  {name:<10} {help}" for name, help in command_help().items()]
         self._session.notify("\n".join([text, *lines]), "")
-
-
-def _thread_line(row: Object, call: Object | None) -> str:
-    title = set_cell_size(_line(str(row["title"] or _("(untitled)")), TITLE_CELLS), TITLE_CELLS)
-    agent = set_cell_size(str(row["agent"] or ""), AGENT_CELLS)
-    age = set_cell_size(_age(parse_time(str(row["updated"]))), AGE_CELLS)
-    tokens = f"{call['tokens']:,} tokens" if call and isinstance(call.get("tokens"), int) else ""
-    return f"{title} {agent} {age} {tokens}"
 
 
 def _age(time: datetime) -> str:

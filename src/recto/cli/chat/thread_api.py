@@ -107,20 +107,16 @@ class ThreadApi:
             except ServerUnreachable as error:
                 self._lose(exchange, error)
 
-    async def send(self, files: Sequence[FileToSend], agent: str | None) -> Sequence[Object]:
+    async def upload(self, files: Sequence[FileToSend], agent: str | None) -> Sequence[Object]:
         """Upload files and return their message parts."""
         return await (await self.exchange()).upload(files, agent)
 
     async def send_message(self, thread: str, content: Json, props: Mapping[str, Json]) -> str:
         """Send a message; return the id of the run, which may be queued."""
-        message = {"id": new_id(), "role": "user", "content": content}
-        return await self._start(thread, props, messages=[message])
+        return await self.start_run(thread, props, messages=[{"id": new_id(), "role": "user", "content": content}])
 
-    async def decide(self, thread: str, answers: Sequence[Object], props: Mapping[str, Json]) -> str:
-        """Submit decisions on pending calls; return the id of the resumed run."""
-        return await self._start(thread, props, messages=[], resume=answers)
-
-    async def _start(self, thread: str, props: Mapping[str, Json], **fields: Json) -> str:
+    async def start_run(self, thread: str, props: Mapping[str, Json], **fields: Json) -> str:
+        """Start a run with messages or decisions on pending calls; return its id."""
         body = {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "forwardedProps": props, **fields}
         answer = await self.ask(ApiRequest(path="/runs", method="POST", body=body))
         if not isinstance(run := answer.get("taskId"), str):
@@ -149,11 +145,6 @@ class ThreadApi:
             allowed = "there is no such thread; leave it out for a list"
             raise SettingsError(name="--resume", value=thread, allowed=allowed)
 
-    async def threads(self, search: str, limit: int) -> Sequence[Object]:
-        """Return threads, newest activity first."""
-        query = urlencode({"limit": limit, **({"search": search} if search else {})})
-        return rows(await self.ask(ApiRequest(path=f"/threads?{query}")), "threads")
-
     async def messages(self, thread: str, since: str | None) -> Sequence[Object] | None:
         """Return the messages after `since`; None if that message or the thread does not exist."""
         messages: list[Object] = []
@@ -176,19 +167,6 @@ class ThreadApi:
             ApiRequest(path=f"/threads/{thread}/{resource}", method="GET" if body is None else "POST", body=body)
         )
 
-    async def approve_tools(self, thread: str, tools: Sequence[str]) -> Object:
-        """Replace the list of tools approved for a thread."""
-        return await self.ask(ApiRequest(path=f"/threads/{thread}", method="PATCH", body={"agreed": tools}))
-
-    async def changed_files(self, thread: str, since: str) -> Sequence[Object]:
-        """Return workspace files changed since a message; empty without snapshots."""
-        try:
-            return rows(await self.thread_resource(thread, f"files/changes?since={quote(since)}"), "changes")
-        except RequestRefused as error:
-            if error.status != NOT_FOUND:
-                raise
-            return ()
-
     async def calls(self, thread: str, limit: int) -> Sequence[Object]:
         """Return model calls of a thread, newest first."""
         return rows(await self.thread_resource(thread, f"calls?limit={limit}"), "calls")
@@ -198,18 +176,9 @@ class ThreadApi:
         calls = await self.calls(thread, NEWEST)
         return next((call for call in calls if call.get("purpose") == "reply"), None)
 
-    async def window(self, call: Object) -> int:
-        """Return the context window of a call's model; 0 if unknown."""
-        window = (await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}"))).get("window")
-        return window if isinstance(window, int) else 0
-
-    async def currency(self, call: Object) -> str:
-        """Return the currency of a call's price; empty if unknown."""
-        match await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}")):
-            case {"prices": {"currency": str(currency)}}:
-                return currency
-            case _:
-                return ""
+    async def read_call(self, call: Object) -> Object:
+        """Return all fields of a listed call."""
+        return await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}"))
 
     async def agents(self) -> Sequence[Object]:
         """Return the agents of the server."""

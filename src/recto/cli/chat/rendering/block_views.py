@@ -80,7 +80,13 @@ def block_view(block: Block) -> RenderableType:
     """Render a finished block."""
     match block:
         case UserBlock():
-            return _render_user_message(block)
+            lines = clean(block.text).splitlines()
+            message = Text(f"› {chr(10).join(lines[:USER_LINES])}", style="bold cyan")
+            if len(lines) > USER_LINES:
+                message.append(_more_lines(len(lines) - USER_LINES), style="dim")
+            for name in block.files:
+                message.append(f"  [{clean(name)}]", style="dim")
+            return message
         case TextBlock(text=text):
             return markdown(text)
         case ReasoningBlock(text=text):
@@ -99,16 +105,6 @@ def block_view(block: Block) -> RenderableType:
                 "nothing_to_compact": _("Nothing to summarise."),
             }
             return Text(texts[how], style="yellow")
-
-
-def _render_user_message(block: UserBlock) -> Text:
-    lines = clean(block.text).splitlines()
-    text = Text(f"› {chr(10).join(lines[:USER_LINES])}", style="bold cyan")
-    if len(lines) > USER_LINES:
-        text.append(_more_lines(len(lines) - USER_LINES), style="dim")
-    for name in block.files:
-        text.append(f"  [{clean(name)}]", style="dim")
-    return text
 
 
 def _more_lines(count: int) -> str:

@@ -159,7 +159,17 @@ def apply_event(run: LiveRun, event: Object, now: float) -> RunStep:
             calls = {id: call for id, call in run.calls.items() if call.is_settled}
             return replace(run, answer=Tail(), reasoning=Tail(), calls=calls), blocks
         case {"type": "RUN_FINISHED" | "RUN_ERROR"}:
-            return _end(run, event)
+            run, blocks = _settle(run)
+            match event:
+                case {"type": "RUN_ERROR", "message": str(message)}:
+                    blocks = (*blocks, FailureBlock(message=message))
+                case {"outcome": {"type": "cancelled"}}:
+                    blocks = (*blocks, EndBlock(how="cancelled"))
+                case {"result": {"finish": str(finish)}} if finish in ENDS:
+                    blocks = (*blocks, ENDS[finish])
+                case _:
+                    pass
+            return replace(run, progress=""), blocks
         case {"type": str(type)} if type.startswith(("TOOL_CALL", "ACTIVITY")):
             return _apply_call(run, event, now)
         case _:
@@ -180,20 +190,6 @@ def _settle(run: LiveRun) -> RunStep:
     return replace(run, answer=Tail(), reasoning=Tail(), is_printed=run.is_printed or bool(blocks)), blocks
 
 
-def _end(run: LiveRun, event: Object) -> RunStep:
-    run, blocks = _settle(run)
-    run = replace(run, progress="")
-    match event:
-        case {"type": "RUN_ERROR", "message": str(message)}:
-            return run, (*blocks, FailureBlock(message=message))
-        case {"outcome": {"type": "cancelled"}}:
-            return run, (*blocks, EndBlock(how="cancelled"))
-        case {"result": {"finish": str(finish)}} if finish in ENDS:
-            return run, (*blocks, ENDS[finish])
-        case _:
-            return run, blocks
-
-
 def _apply_call(run: LiveRun, event: Object, now: float) -> RunStep:
     match event:
         case {"type": "TOOL_CALL_START", "toolCallId": str(id), "toolCallName": str(name)}:
@@ -208,19 +204,15 @@ def _apply_call(run: LiveRun, event: Object, now: float) -> RunStep:
             done = replace(call, end_time=now, result=result_text(content), is_settled=True)
             return replace(_with_call(run, done), progress=""), (CallBlock(call=done),)
         case {"type": "ACTIVITY_SNAPSHOT", "messageId": str(id), "content": Mapping() as content}:
-            return _apply_progress(run, id.partition(PROGRESS)[0], content), ()
+            # Progress: output lines of a call, or a progress line.
+            call, text = run.calls.get(id.partition(PROGRESS)[0]), content.get("text")
+            if call and isinstance(text, str):
+                return _with_call(run, replace(call, output=text[-MOST_OUTPUT:])), ()
+            total = f"/{content['total']}" if "total" in content else ""
+            line = f"{content.get('label', '')} {content.get('done', '')}{total} {content.get('unit', '')}".strip()
+            return replace(run, progress="" if content.get("status") == "ended" else line), ()
         case _:
             return run, ()
-
-
-def _apply_progress(run: LiveRun, call: str, content: Object) -> LiveRun:
-    """Apply progress: output lines of a call, or a progress line."""
-    text = content.get("text")
-    if call in run.calls and isinstance(text, str):
-        return _with_call(run, replace(run.calls[call], output=text[-MOST_OUTPUT:]))
-    total = f"/{content['total']}" if "total" in content else ""
-    line = f"{content.get('label', '')} {content.get('done', '')}{total} {content.get('unit', '')}".strip()
-    return replace(run, progress="" if content.get("status") == "ended" else line)
 
 
 def _with_call(run: LiveRun, call: LiveCall) -> LiveRun:
@@ -241,27 +233,23 @@ def apply_messages(run: LiveRun, messages: Sequence[Object]) -> RunStep:
     """Apply stored messages; they give the same blocks as their events."""
     blocks: list[Block] = []
     for message in messages:
-        run, more = _apply_message(run, message)
-        blocks += more
-    return run, tuple(blocks)
-
-
-def _apply_message(run: LiveRun, message: Object) -> RunStep:
-    match message:
-        case {"role": "user", "content": content}:
-            return run, (read_user_block(content),)
-        case {"role": "assistant"}:
-            content = message.get("content")
-            blocks = (TextBlock(text=content),) if isinstance(content, str) and content.strip() else ()
-            for call in read_calls(message):
+        match message:
+            case {"role": "user", "content": content}:
+                blocks.append(read_user_block(content))
+            case {"role": "assistant"}:
+                content = message.get("content")
+                if isinstance(content, str) and content.strip():
+                    blocks.append(TextBlock(text=content))
+                for call in read_calls(message):
+                    run = _with_call(run, call)
+            case {"role": "tool", "toolCallId": str(id), "content": content}:
+                call = run.calls.get(id) or LiveCall(id=id, name="?")
+                call = replace(call, result=result_text(content), is_settled=True)
                 run = _with_call(run, call)
-            return run, blocks
-        case {"role": "tool", "toolCallId": str(id), "content": content}:
-            call = run.calls.get(id) or LiveCall(id=id, name="?")
-            done = replace(call, result=result_text(content), is_settled=True)
-            return _with_call(run, done), (CallBlock(call=done),)
-        case _:
-            return run, ()
+                blocks.append(CallBlock(call=call))
+            case _:
+                pass
+    return run, tuple(blocks)
 
 
 def read_calls(message: Object) -> Sequence[LiveCall]:
@@ -282,16 +270,17 @@ def read_user_block(content: Json) -> UserBlock:
     if isinstance(content, str):
         return UserBlock(text=content)
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, Sequence) else []
-    text = "\n".join([str(part["text"]) for part in parts if part.get("type") == "text"])
-    return UserBlock(text=text, files=tuple([_file_name(part) for part in parts if part.get("type") != "text"]))
-
-
-def _file_name(part: Object) -> str:
-    match part:
-        case {"metadata": {"filename": str(name)}}:
-            return name
-        case _:
-            return str(part.get("type"))
+    texts: list[str] = []
+    files: list[str] = []
+    for part in parts:
+        match part:
+            case {"type": "text"}:
+                texts.append(str(part["text"]))
+            case {"metadata": {"filename": str(name)}}:
+                files.append(name)
+            case _:
+                files.append(str(part.get("type")))
+    return UserBlock(text="\n".join(texts), files=tuple(files))
 
 
 def arguments_of(call: LiveCall) -> Object:

@@ -111,7 +111,9 @@ def _end(kind: Kind, lines: list[str], opening: str) -> int | None:
         case "table":
             return next((at for at, line in enumerate(lines) if "|" not in line), None)
         case "paragraph":
-            return next((at for at in range(1, len(lines)) if _ends_paragraph(lines[at])), None)
+            starts = (FENCE, HEADING, LIST_ITEM)
+            ends = (not line.strip() or any(start.match(line) for start in starts) for line in lines[1:])
+            return next((at for at, is_end in enumerate(ends, 1) if is_end), None)
 
 
 def _closes(line: str, opening: re.Match[str] | None) -> bool:
@@ -125,10 +127,6 @@ def _ends_list(lines: list[str], at: int) -> bool:
     if not line.strip() or LIST_ITEM.match(line) or INDENTED.match(line):
         return False
     return not before.strip() or bool(FENCE.match(line) or HEADING.match(line))
-
-
-def _ends_paragraph(line: str) -> bool:
-    return not line.strip() or bool(FENCE.match(line) or HEADING.match(line) or LIST_ITEM.match(line))
 
 
 def _release_lines(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
