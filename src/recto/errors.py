@@ -15,7 +15,7 @@ RectoError
 ├── ToolError        a tool cannot do what it was asked; the model is told why
 ├── ModelError       a model call gave no whole reply
 │   ├── ModelBusy        the provider asks to wait
-│   ├── ModelUnreachable no connection, a failing server, or no sign of life in time
+│   ├── ModelUnreachable no connection, a failing server, or no data in time
 │   ├── ModelCutOff      the stream ended before the reply did
 │   ├── PageTooLong      the page does not fit into the model's window
 │   ├── ModelRefused     the provider will not take this request, however often it is sent
@@ -176,7 +176,7 @@ class ModelBusy(ModelError):
 
 
 class ModelUnreachable(ModelError):
-    """No connection, a failing server (5xx), or no sign of life in time."""
+    """No connection, a failing server (5xx), or no data in time."""
 
 
 class ModelCutOff(ModelError):

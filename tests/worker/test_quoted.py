@@ -49,7 +49,7 @@ def whole(*blocks: str) -> str:
 async def test_D2_an_agent_whose_model_reads_with_a_tool_quotes_nothing():
     files = at_hand(a="one")
     assert await quote(CHAT, files) is None
-    assert files.opened == []
+    assert files.opened_ids == []
 
 
 async def test_D2_without_documents_there_is_no_quote():
@@ -61,14 +61,14 @@ async def test_D2_the_documents_stand_in_the_quote_newest_first_up_to_the_limit(
     turns = [[a_file("a"), a_file("b")], [a_file("photo", "photo.png", "image"), a_file("c")]]
     files = AtHand(turns=turns, holds={"a": b"1", "b": b"2", "c": b"3"})
     assert await text(ALWAYS, files) == whole(block("c.txt", "3"), block("a.txt", "1"))
-    assert set(files.opened) == {"a", "c"}
+    assert set(files.opened_ids) == {"a", "c"}
 
 
 async def test_D2_the_own_text_of_an_agent_stands_in_the_place_of_documents():
     files = at_hand(a="one")
     assert await text(replace(ALWAYS, quote="Our rules."), files) == whole("Our rules.")
     assert await text(replace(CHAT, quote="Our rules."), None) == whole("Our rules.")
-    assert files.opened == []
+    assert files.opened_ids == []
 
 
 async def test_D2_a_text_of_blanks_is_none():
@@ -76,10 +76,10 @@ async def test_D2_a_text_of_blanks_is_none():
 
 
 async def test_D2_a_long_document_is_waited_for_to_its_end_and_its_beginning_is_fetched():
-    growing = Counting(given=a_text("word " * 10_000).given)
+    growing = Counting(all_elements=a_text("word " * 10_000).all_elements)
     found = await quote(ALWAYS, AtHand(turns=[[a_file("a")]], holds={"a": growing}))
     assert found is not None
-    assert growing.asked[0] == "whole"
+    assert growing.requests[0] == "whole"
     assert max(growing.counts) == 800
     assert " of 50000 characters" in found.text
     assert found.tokens_after <= 100

@@ -6,7 +6,7 @@ If a client answers in place of a tool, the tool acts on the answer, and the log
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -72,7 +72,11 @@ async def load_run(
     runtime.checkpoint("claimed")
     await runtime.tools.discover(row.agent)
     cached = await runtime.log_cache.read(log_query(runtime, row))
-    sent_events = await _read_events(runtime, row) if row.last_event else ()
+    # The events that earlier workers of the run published.
+    sent_events, number = list[bytes](), 0
+    while row.last_event and (events := await runtime.store.events.list_after(row.id, number, EVENTS_AT_ONCE)):
+        sent_events += [event.body for event in events]
+        number = events[-1].number
     cached = await _read_all_for_list(runtime, row, request, cached)
     inputs, entries = await prepare_inputs(runtime, row, request, cached)
     if inputs.continues_turn and has_files(request.messages):
@@ -196,16 +200,6 @@ async def _with_turn_options(runtime: Runtime, row: StoredRun, request: RunInput
     return replace(request, props={**own, **turn_props}, options=options)
 
 
-async def _read_events(runtime: Runtime, row: StoredRun) -> Sequence[bytes]:
-    """Return the events that earlier workers of the run published."""
-    bodies: list[bytes] = []
-    number = 0
-    while events := await runtime.store.events.list_after(row.id, number, EVENTS_AT_ONCE):
-        bodies += [event.body for event in events]
-        number = events[-1].number
-    return bodies
-
-
 async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Sequence[bytes]) -> None:
     """Hold the entries of the input, and the events that readers need first, for the first write."""
     row, writer, inputs = run.state.row, run.writer, run.inputs
@@ -260,21 +254,16 @@ async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple
 
 
 async def _act_on_answer(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolResult | None:
-    """Return the result of a tool that acts on a client's answer, or None if the answer stays as it is."""
+    """Return the result of a tool that acts on a client's answer, or None if none does or the run ends first."""
     tool, text = run.inputs.pages.tools.get(call.name), "\n".join(texts_of(answer))
     # A call whose runner is the client called a client tool with the name of this tool.
     if tool is None or not tool.mark.by_client or answer.error or call.runner == "client" or load_object(text) is None:
         return None
     # The call was made and is waiting, so the active skill does not matter.
     action = execute(run, replace(call, arguments=text), Registry((tool,)), discard_progress)
-    return await _unless_stopped(run.state, action)
-
-
-async def _unless_stopped(state: RunState, action: Coroutine[object, object, ToolResult]) -> ToolResult | None:
-    """Return the result of a tool, or None if the run was cancelled or its time ended first."""
     task = asyncio.create_task(action)
     try:
-        return task.result() if await is_done_in_time(state, task) else None
+        return task.result() if await is_done_in_time(run.state, task) else None
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -124,7 +124,12 @@ class LogCache:
 
     def put(self, thread: str, log: CachedLog) -> None:
         """Keep a log for the next run. The logs that were not used for longest make room."""
-        item = _CacheItem(log=log, entry_bytes=_entry_bytes(log, self._items.get(thread)))
+        # If the log continues the cached one, measure only its new entries.
+        before, measured, size = self._items.get(thread), 0, 0
+        old = before.log.entries if before else ()
+        if before and old and len(old) <= len(log.entries) and old[-1] is log.entries[len(old) - 1]:
+            measured, size = len(old), before.entry_bytes
+        item = _CacheItem(log=log, entry_bytes=size + sum(map(_size, log.entries[measured:])))
         self.drop(thread)
         self._items[thread] = item
         self._entry_count += len(log.entries)
@@ -146,14 +151,6 @@ class LogCache:
         if item := self._items.pop(thread, None):
             self._entry_count -= len(item.log.entries)
             self._bytes -= item.bytes
-
-
-def _entry_bytes(log: CachedLog, before: _CacheItem | None) -> int:
-    """Return the size of the entries of a log. If it continues a cached log, measure only the new ones."""
-    old = before.log.entries if before else ()
-    if before and old and len(old) <= len(log.entries) and old[-1] is log.entries[len(old) - 1]:
-        return before.entry_bytes + sum(map(_size, log.entries[len(old) :]))
-    return sum(map(_size, log.entries))
 
 
 def _size(entry: Entry) -> int:

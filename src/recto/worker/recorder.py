@@ -49,7 +49,9 @@ class Recorder:
         if self._failure:
             raise self._failure
         self._pending += events
-        self._pending_characters += sum(map(_characters, events))
+        for event in events:
+            is_text = isinstance(event, (TextContent, ReasoningContent, ToolCallArguments))
+            self._pending_characters += len(event.delta) if is_text else EVENT_CHARACTERS
         self._schedule()
         if self._pending_characters > self._settings.most and self._flushing:
             # asyncio.wait leaves the commit running if the caller is cancelled.
@@ -130,9 +132,3 @@ class Recorder:
         if not self._failure:
             self._publish(events, bodies, flushing.result())
             self._schedule()
-
-
-def _characters(event: Event) -> int:
-    return (
-        len(event.delta) if isinstance(event, (TextContent, ReasoningContent, ToolCallArguments)) else EVENT_CHARACTERS
-    )

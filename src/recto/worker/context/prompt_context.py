@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -78,7 +78,10 @@ def build_prompt_context(
     if texts and agent.client_system:
         prompt, texts = replace(prompt, identity="\n\n".join([prompt.identity, *texts])), []
     client_texts = [ContextItem(description=CLIENT_SAYS, value=text) for text in texts]
-    # The agent describes the tool that activates skills
+    # Tell the model about unavailable tools.
+    missing = NOT_THERE.format(names=", ".join(tools.missing))
+    unavailable = (ContextItem(description=TOOLS_MISSING, value=missing),) if tools.missing else ()
+    # The agent describes the tool that activates skills.
     choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
     names, client_names = select_tools(agent, skill, tools), {tool.name for tool in request.tools}
     own = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
@@ -88,16 +91,10 @@ def build_prompt_context(
         history=phase.history,
         budget=phase.budget,
         # Outside the prompt, a system message of the client has the weight of a user message (P3).
-        items=(*request.context, *client_texts, *_missing(tools)),
+        items=(*request.context, *client_texts, *unavailable),
         skill=skill,
         data=data,
     )
-
-
-def _missing(tools: Registry) -> Iterator[ContextItem]:
-    """Yield a context item that tells the model about unavailable tools."""
-    if tools.missing:
-        yield ContextItem(description=TOOLS_MISSING, value=NOT_THERE.format(names=", ".join(tools.missing)))
 
 
 def _phase(agent: Agent, skill: Skill | None) -> Phase:
@@ -203,34 +200,28 @@ async def build_quote(
     documents = choose_documents(files.turns, agent.file_input.max_files)
     lengths = [
         extent.characters if isinstance(extent, Extent) else len(failure(extent.reason))
-        for extent in await read_each(documents, _extent, files, report)
+        for extent in await read_each(documents, lambda document: document.whole(), files, report)
     ]
     async with gate:
         quote: Quote | None = None
         for share in CHARACTERS_PER_TOKEN:
             size = common_length(lengths, budget * share)
+            parsed_documents = list[ParsedDocument]()
             contents = await read_each(documents, partial(_beginning, size), files, report)
-            quote = await cut(
-                tuple([_make_document(one.name, text) for one, text in zip(documents, contents, strict=True)])
-            )
+            for name, content in zip([one.name for one in documents], contents, strict=True):
+                if isinstance(content, Unread):
+                    # The reason replaces the text of an unreadable document (D5).
+                    parsed_documents.append(ParsedDocument(name=name, content=failure(content.reason), failed=True))
+                    continue
+                text, total = content
+                is_empty = total <= len(text) and not text.strip()
+                parsed_documents.append(ParsedDocument(name=name, content=NO_TEXT if is_empty else text, total=total))
+            quote = await cut(tuple(parsed_documents))
             if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or size >= max(lengths):
                 break
         return quote
 
 
-async def _extent(document: Document) -> Extent:
-    return await document.whole()
-
-
 async def _beginning(size: int, document: Document) -> tuple[str, int]:
     """Return the first characters of a document and the number of all."""
     return (await document.characters(0, size)).text, document.extent.characters
-
-
-def _make_document(name: str, content: tuple[str, int] | Unread) -> ParsedDocument:
-    """Return a document for the quote. The reason replaces the text of an unreadable one (D5)."""
-    if isinstance(content, Unread):
-        return ParsedDocument(name=name, content=failure(content.reason), failed=True)
-    text, total = content
-    is_empty = total <= len(text) and not text.strip()
-    return ParsedDocument(name=name, content=NO_TEXT if is_empty else text, total=total)

@@ -108,19 +108,23 @@ class ToolFiles:
         return self._turns
 
     @cached_property
+    def _turns(self) -> Sequence[Sequence[InputFile]]:
+        files = files_shown(self._facts)
+        return [files.get(id(message), ()) for message in view(self.log).messages if isinstance(message, UserMessage)]
+
+    @cached_property
     def _maps(self) -> FileMaps:
         maps, urls = maps_of(self._facts), self.files.urls
-        older = {id: _input_file(ref, urls) for id, ref in self.files.refs.items() if id not in maps.files}
+        older = dict[str, InputFile]()
+        for id, ref in self.files.refs.items():
+            if id not in maps.files:
+                file, url = file_of(ref), urls.get(ref.attachment, "")
+                older[id] = InputFile(id=ref.id, name=display_name(file, url), kind=ref.kind, url=url, file=file)
         files = {**older, **maps.files}
         documents = {id: one for id, one in files.items() if one.kind == "document"}
         return replace(
             maps, documents=documents, files=files, urls={id: one.url for id, one in files.items() if one.url}
         )
-
-    @cached_property
-    def _turns(self) -> Sequence[Sequence[InputFile]]:
-        files = files_shown(self._facts)
-        return [files.get(id(message), ()) for message in view(self.log).messages if isinstance(message, UserMessage)]
 
     @property
     def _facts(self) -> Facts:
@@ -153,8 +157,3 @@ def open_tool_files(files: ThreadFiles, log: Sequence[Entry], max_files: int) ->
     if files.services is None:
         return None
     return ToolFiles(files=files, services=files.services, log=log, max_files=max_files)
-
-
-def _input_file(ref: FileRef, urls: Mapping[str, str]) -> InputFile:
-    file, url = file_of(ref), urls.get(ref.attachment, "")
-    return InputFile(id=ref.id, name=display_name(file, url), kind=ref.kind, url=url, file=file)

@@ -141,7 +141,10 @@ class Gateway:
         wire = wire_named(upstream.wire)
         predecessors = parts.memory.requests.find(owner, wire.name)
         request = await _aside(body, lambda: parse_request(body, [one.request for one in predecessors]))
-        start = _find_start(request, predecessors)
+        # The longest start that the request shares with an earlier one.
+        starts = [(count_shared(request, one.request), one) for one in predecessors]
+        count, nearest = max(starts, key=lambda start: start[0], default=(0, None))
+        start = _Start(nearest.heads[:count], nearest.messages[:count]) if nearest else _Start()
         heads = heads_of(request.items, wire, start.heads)
         path, stored_hashes = await self._find(owner, heads)
         model = upstream.name_of(request.model)
@@ -298,13 +301,6 @@ class Gateway:
             self._conversations.popitem(last=False)
         path = RelayedPath(requests=(*before, newest), steps=steps)
         self._conversations[incoming.owner, name] = _Conversation(path=path, hashes=hashes, at=now)
-
-
-def _find_start(request: SentRequest, predecessors: Sequence[ParsedRequest]) -> _Start:
-    """Return the longest start that a request shares with one of its predecessors."""
-    starts = [(count_shared(request, one.request), one) for one in predecessors]
-    count, nearest = max(starts, key=lambda start: start[0], default=(0, None))
-    return _Start(nearest.heads[:count], nearest.messages[:count]) if nearest else _Start()
 
 
 def fold_settings(settings: GatewaySettings) -> FoldSettings | None:

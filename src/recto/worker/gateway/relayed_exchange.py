@@ -1,6 +1,6 @@
-"""One request that is sent on, and its answer: passed back as it comes, read along, and written down at its end (X3).
+"""A relayed request and its answer, which is streamed to the client, parsed alongside, and recorded at its end (X3).
 
-Of a stream whole events are passed on: one that breaks off ends with the last of them and a fault that says so.
+Streams are relayed by whole events. A stream that breaks ends with a complete event and an error event.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from recto.worker.gateway.relay import AGENT, CALL, Gateway, RelayedRequest
 
 LOGGER = logging.getLogger("recto.gateway")
 STREAM, JSON = "text/event-stream", "application/json"
-# What ends an event.
+# Ends of an event.
 ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-# An event that is longer is passed on before it is whole.
-MOST_HELD = 1024 * 1024
+# A longer event is relayed before it is complete.
+MAX_BUFFER = 1024 * 1024
 DONE, CANCELLED, FAILED = "done", "cancelled", "model_failed"
 BROKEN = "the connection broke before the reply was whole."
-SILENT = "no sign of life in time."
+SILENT = "no data arrived in time."
 CLIENT_LEFT = "broken off"
-# Models are named by whoever asks: only names that stand in the list of prices are counted by.
+# Clients choose model names: metrics use only names of the price list.
 UNKNOWN_MODEL = "unknown"
 
 
 class RelayedExchange:
-    """A request and its answer. `stored_request` is None if the request is only passed on."""
+    """A request and its answer. `stored_request` is None if the request is relayed without being stored."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class RelayedExchange:
         self._problem: ModelError | None = None
 
     async def open(self) -> None:
-        """Send the request. An answer that is no stream is waited for, so that half of one is none."""
+        """Send the request. Read an answer that is no stream completely."""
         answer = self._answer = await self._upstream.send(self._request)
         if self._is_stream:
             return
@@ -78,12 +78,12 @@ class RelayedExchange:
 
     @property
     def status(self) -> int:
-        """That of the answer."""
+        """The status of the answer."""
         return self._answer.status if self._answer else 0
 
     @property
     def headers(self) -> Mapping[bytes, bytes]:
-        """Those of the answer."""
+        """The headers of the answer."""
         return self._answer.headers if self._answer else {}
 
     @property
@@ -91,7 +91,7 @@ class RelayedExchange:
         return self.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower() == STREAM
 
     async def pieces(self, tell: Callable[[ModelError], bytes]) -> AsyncGenerator[bytes]:
-        """The answer as it comes. `tell` writes the fault of a stream that breaks off, as its reader expects it."""
+        """Yield the answer as it arrives. `tell` encodes the error of a stream that breaks, in the client's format."""
         if not self._is_stream:
             self._read_whole()
             yield self._beginning
@@ -105,12 +105,14 @@ class RelayedExchange:
         try:
             async for piece in self._rest():
                 self._read(piece)
-                whole, rest = _split(rest + piece)
-                if whole:
-                    yield whole
-            if not (
-                (self._reader is None or self._reader.done) or (self._answer is not None and self._answer.is_framed)
-            ):
+                rest += piece
+                end = max([start + len(end) for end in ENDS if (start := rest.rfind(end)) >= 0], default=0)
+                end = len(rest) if len(rest) - end > MAX_BUFFER else end
+                if end:
+                    yield rest[:end]
+                    rest = rest[end:]
+            is_done = self._reader is None or self._reader.done
+            if not is_done and not (self._answer and self._answer.is_framed):
                 raise ModelCutOff(model=self._upstream.provider, problem="the stream ended without saying it is done.")
         except (ModelError, OSError) as error:
             problem = error if isinstance(error, ModelError) else self._cut(error)
@@ -130,7 +132,7 @@ class RelayedExchange:
         return self._problem
 
     def _read(self, piece: bytes) -> None:
-        """Read along. What cannot be read is passed on all the same."""
+        """Parse a piece. An unreadable piece is relayed all the same."""
         self._first = self._first or self._gateway.parts.clock()
         if self._reader is None or self._problem or self._is_packed:
             return
@@ -169,20 +171,17 @@ class RelayedExchange:
                     pass
 
     async def finish(self, *, is_left: bool = False, problem: ModelError | None = None) -> None:
-        """Give the connection back, or close it, and write down how it went."""
+        """Return or close the connection and record the outcome."""
         if self._answer is not None:
             self._answer.close()
         problem = self._problem or problem
-        end = self._end_reply() if problem is None and not is_left else None
-        problem = problem or self._problem
+        end: ReplyEnd | None = None
+        if problem is None and not is_left and self._reader and not self._is_packed:
+            try:
+                end = self._reader.end()
+            except ModelError as error:
+                problem = error
         await self._record(end, problem, is_left=is_left)
-
-    def _end_reply(self) -> ReplyEnd | None:
-        try:
-            return self._reader.end() if self._reader and not self._is_packed else None
-        except ModelError as error:
-            self._problem = error
-            return None
 
     async def _record(self, end: ReplyEnd | None, problem: ModelError | None, *, is_left: bool) -> None:
         parts, stored_request = self._gateway.parts, self._stored_request
@@ -214,14 +213,14 @@ class RelayedExchange:
             await parts.store.users.add_spending(self._owner, call)
 
     async def _savings(self, stored_request: RelayedRequest, model: str) -> tuple[Saving, ...]:
-        """What folding saved in a call that was answered, and whether its page broke the cache of the one before."""
+        """Return the savings of folding in an answered call, less the cost of a broken prompt cache."""
         is_gone = stored_request.cold in (FIRST_CALL, GAP)
         before = None if is_gone else await self._gateway.find_page_before(stored_request)
         after = SentPage(body=stored_request.page.body, manifest=stored_request.manifest, model=model, purpose="reply")
         return savings_of(before, after, stored_request.prices)
 
     def _usage(self, end: ReplyEnd | None) -> Usage | None:
-        """What the provider reports; where it says nothing, what was sent and said, as we count."""
+        """Return the usage that the provider reported, else our own count of the page and the answer."""
         if end and end.usage:
             return end.usage
         if not self._words or self._reader is None:
@@ -244,9 +243,3 @@ class RelayedExchange:
         else:
             parts.telemetry.record_stopped_call(UNKNOWN_MODEL)
         parts.telemetry.record_run_end(AGENT, outcome, seconds_between(self._started, parts.clock()) or 0.0)
-
-
-def _split(data: bytes) -> tuple[bytes, bytes]:
-    """What is whole of a stream's events, and what is not yet."""
-    end = max([start + len(end) for end in ENDS if (start := data.rfind(end)) >= 0], default=0)
-    return (data, b"") if len(data) - end > MOST_HELD else (data[:end], data[end:])

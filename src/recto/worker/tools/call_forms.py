@@ -32,11 +32,11 @@ FENCE_WORDS = (
     *("xml", "python", "javascript", "js"),
 )
 MARKS = ("[TOOL_CALLS]", "[/TOOL_CALLS]", "[ARGS]", "function<｜tool▁sep｜>", "functools", "Action Input:", "Action:")
-# Of them, those that answers stand in too count only where a call is all that is in them.
+# Tags around calls. Answers use some of them too, so these count only if they contain nothing but a call.
 TAGS = (
     r"tools?|tool_calls?|tool_code|tool_use|functions?|function_?calls?|calls?|invoke|parameters?|json|response|answer"
 )
-# Those that may have the name of the tool in them.
+# Tags that may contain the name of the tool.
 NAMED_TAGS = "function|invoke|tool|tool_call|function_call|tool_use"
 _AROUND = re.compile(
     rf"(?:\s|[,;\]}})]|(?:`{{3,99}}|~{{3,99}})(?:(?:{'|'.join(FENCE_WORDS)})(?![^\s{{\[<]))?"
@@ -47,25 +47,25 @@ _AROUND = re.compile(
 )
 _BEGINNINGS = tuple([mark.lower() for mark in (*MARKS, *FENCE_WORDS, "print(")])
 _TAG_BEGUN = re.compile(rf"<(?:[^\s>]*|(?:{NAMED_TAGS})\s[^>]*)\Z", re.IGNORECASE)
-# No mark around a call, and no beginning of one, is longer.
+# The maximum length of a mark around a call.
 LONGEST_MARK = 48
-# Nor a tag with the name of a tool in it.
+# The maximum length of a tag with the name of a tool.
 LONGEST_TAG = 250
 
 
 def past_marks(text: str, at: int) -> int:
-    """Where what is no mark begins."""
+    """Return the place after the marks at `at`."""
     match = _AROUND.match(text, at)
     return match.end() if match else at
 
 
 def is_only_marks(text: str) -> bool:
-    """Whether a text is nothing but marks that stand around calls."""
+    """Return True if a text consists of marks around calls."""
     return past_marks(text, 0) == len(text)
 
 
 def may_be_mark(text: str, at: int) -> bool:
-    """Whether all that follows may be the beginning of a mark, or nothing follows yet."""
+    """Return True if the rest of the text is empty or a partial mark."""
     rest = text[at : at + LONGEST_MARK].lower()
     if not rest or set(rest) in ({"`"}, {"~"}) or any(mark.startswith(rest) for mark in _BEGINNINGS):
         return True
@@ -73,7 +73,7 @@ def may_be_mark(text: str, at: int) -> bool:
 
 
 def without_end_marks(text: str) -> str:
-    """A text without the fence and the tag it ends with: behind them, brackets may be missing."""
+    """Return a text without the fence and the tags at its end. Brackets may be missing before them."""
     short = text.rstrip()
     for _ in range(4):
         opening = short.rfind("<", max(0, len(short) - LONGEST_MARK))
@@ -88,16 +88,16 @@ _CALL_BEGUN = re.compile(r"[{(<]|\bAction Input:")
 _NAME = re.compile(r"[\w.:-]{1,200}")
 _NAMED_TAG_ENDS = re.compile(rf"\s*</(?:{NAMED_TAGS})>")
 _NAMED_TAG = re.compile(rf"<(?:{NAMED_TAGS})(?:=|\s+name=)[\"']?(?P<name>[\w.:-]{{1,200}})[\"']?\s*>")
-# A tag that is named like a tool.
+# A tag with the name of a tool.
 _OWN_TAG = re.compile(r"<(?P<name>[\w.:-]{1,200})>\s*+")
 _PARAMETER = re.compile(
     r"\s*<(?P<tag>parameter|param|arg)(?:=|\s+name=)[\"']?(?P<name>[\w.-]{1,200})[\"']?\s*>(?P<value>.*?)</(?P=tag)>",
     re.DOTALL,
 )
-# As GLM writes them, behind the name of the tool.
+# The form of GLM, after the name of the tool.
 _KEYED = re.compile(r"\s*<arg_key>(?P<name>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
 _NAME_ALONE = re.compile(r"\s*</tool_call>")
-# What ReAct gives a tool, in words: up to the next thing that has a name there.
+# The input of a tool in ReAct, as text up to the next label.
 _ACTS = re.compile(r"\s*+Action Input:[ \t]*", re.IGNORECASE)
 _ACTED = re.compile(r"\n\s*(?:Observation|Thought|Action|Final Answer):")
 _NOTHING = frozenset({"", "none", "null", "n/a"})
@@ -106,21 +106,22 @@ _KEY_BEGUN = re.compile(r"[\"'](?P<key>[^\"'\\]{0,200})(?:[\"']\s*+)?\Z")
 _STRING = re.compile(r"[\"'](?P<value>[^\"'\\]{0,200})[\"']")
 _THOUGHT_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))', re.DOTALL)
 _NUMBER = re.compile(r"(?:\d{1,40}|null)(?=[\s,}])")
-# Of a value: no string that is closed, no number that is at its end.
+# A partial value: an unclosed string, or a number at the end of the text.
 _VALUE_BEGUN = re.compile(r"(?:[\"'][^\"'\\]{0,200}|\d{1,40}|n?u?l{0,2})\Z")
+QUOTED_ONLY_KEYS = tuple(f'"{key}"' for key in ONLY_KEYS)
 _NAMES = re.compile(rf"[\"'](?:{'|'.join(NAME_KEYS)})[\"']\s*:\s*[\"'](?P<name>[^\"'\\]{{1,200}})[\"']")
-# What a model makes up once it has called. All that follows was said without the real result.
+# An invented result after a call. The text after it does not know the real result.
 _INVENTED = re.compile(rf"{INVENTED_TAG}|{RESULT_LINE}", re.IGNORECASE)
-# How much is looked at to learn whether an object is a call: one that names no tool until then is an answer.
+# An object that names no tool in so many characters is an answer.
 LONGEST_LEAD = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeadingCalls:
-    """The calls a reply begins with, and whether all of them are of tools that are offered.
+    """The calls at the start of a reply. `are_known` is True if all of their tools are offered.
 
-    `has_rest`: words follow them, which were said without their results. `problem`: one of them names a tool, and what
-    stands beside the name cannot be read.
+    `has_rest` means that text follows, written without the results. `problem` describes a call of a known tool with
+    unreadable arguments.
     """
 
     calls: tuple[PromptCall, ...]
@@ -130,11 +131,11 @@ class LeadingCalls:
 
 
 def read_leading_calls(text: str, tools: OfferedTools, *, is_cut: bool = False) -> LeadingCalls | None:
-    """The calls of offered tools that a reply begins with, in any usual form; None where it begins with words.
+    """Return the calls at the start of a reply, in any usual form, or None if it begins with text.
 
-    Where words follow, only a form that is never an answer counts: an object with a name and arguments, or tags. JSON
-    that is nothing but these two is a call whatever the name: the tools say that there is none of it. Of a text that is
-    cut, half a call at its end is left out, and nothing is put there that may be missing.
+    If text follows, only forms that are never an answer count: an object with a name and arguments, or tags. A JSON
+    object with only a name and arguments is a call even if the tool is unknown; the tools then report the unknown name.
+    A partial call at the end of a cut text is dropped, and missing brackets are not added.
     """
     calls: list[PromptCall] = []
     reader = _Reader(text, tools, is_whole=not is_cut)
@@ -158,7 +159,7 @@ def read_leading_calls(text: str, tools: OfferedTools, *, is_cut: bool = False) 
 
 
 def opening_holds(text: str, tools: OfferedTools) -> Literal["call", "words"] | None:
-    """What a reply that begins so is: a call, or words. None: it takes more text to know."""
+    """Return the kind of a reply with this beginning, or None if more text is needed."""
     at = past_marks(text, 0)
     python = _PYTHON_BEGUN.match(text, at)
     if may_be_mark(text, at) or (python and tools.may_begin(python["name"])):
@@ -171,18 +172,18 @@ def opening_holds(text: str, tools: OfferedTools) -> Literal["call", "words"] | 
 
 
 def may_be_shown(opening: str, tools: OfferedTools) -> bool:
-    """Whether an opening that nobody knows the rest of is of use to a reader: it names no tool, and is no mere mark."""
+    """Return True if the beginning of an interrupted reply is text: it names no tool and is not only a mark."""
     is_named = any(tools.find(word[0]) for word in _NAME.finditer(opening))
     return not is_named and (opening[:1].isalnum() or len(opening) > LONGEST_MARK)
 
 
 class _Unfinished(Exception):
-    """The text ends inside of what may be a call."""
+    """The text ends inside a possible call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Item:
-    """One thing that calls. `is_sure`: nothing else has its form, whatever follows. `problem`: it cannot be read."""
+    """One call or a list of calls. `is_sure`: no answer has this form. `problem`: the call is unreadable."""
 
     calls: tuple[PromptCall, ...] = ()
     end: int
@@ -191,7 +192,7 @@ class _Item:
 
 
 class _Reader:
-    """Reads one item of a text. Where the text is not whole yet, what it cannot know is `_Unfinished`."""
+    """Reads one item of a text. Raises `_Unfinished` if the text is incomplete and its rest may matter."""
 
     def __init__(self, text: str, tools: OfferedTools, *, is_whole: bool) -> None:
         self._text = text
@@ -202,14 +203,14 @@ class _Reader:
         if self._text[at] in "{[":
             return self._json(at)
         if tag := _NAMED_TAG.match(self._text, at):
-            return self._tagged(tag)
+            return self._read_named_tag(tag)
         if tag := _OWN_TAG.match(self._text, at):
-            return self._own_tag(tag)
+            return self._read_own_tag(tag)
         name = _NAME.match(self._text, at)
         return self._read_named(name) if name else None
 
     def _json(self, at: int) -> _Item | None:
-        """An object that names its tool, or a list of them."""
+        """Read an object that names its tool, or a list of such objects."""
         if not self._may_call(at):
             return None
         match = self._value(at)
@@ -222,7 +223,7 @@ class _Reader:
         return _Item(calls=tuple(calls), end=match[1], is_sure=is_sure)
 
     def _unreadable(self, at: int, *, is_named: bool = False) -> _Item | None:
-        """What names a tool and is no JSON. Never an answer: the model is asked again."""
+        """Return an item with a problem if a text names a tool but is not JSON. The model is asked again."""
         piece = self._text[at : balanced(self._text, at)[0]]
         names = [name for name in _NAMES.finditer(piece[:LONGEST_LEAD]) if self._tools.find(name["name"])]
         if not names and not is_named:
@@ -230,7 +231,7 @@ class _Reader:
         return _Item(end=at + len(piece), problem=unreadable(piece))
 
     def _may_call(self, at: int) -> bool:
-        """Whether the first key, and what it names, may be those of a call: an answer need not wait for its end."""
+        """Return True if the first keys may belong to a call. Answers then need not wait for their end."""
         text, place = self._text[at : at + LONGEST_LEAD], 0
         while key := _KEY.match(text, place):
             verdict = self._may_name(key["key"], text, key.end())
@@ -245,12 +246,17 @@ class _Reader:
         return any(one.startswith(key_start) for one in FIRST_KEYS) or self._tools.may_begin(key_start)
 
     def _may_name(self, key: str, text: str, at: int) -> bool | int:
-        """Whether a key and its value may be those of a call; where to look on if they only stand beside it."""
+        """Return True if a key and its value may belong to a call, or the place of the next key if unclear."""
         value = _STRING.match(text, at)
         if key in NAME_KEYS and value:
             is_known = self._tools.find(value["value"]) is not None
             may_be = key == "name" and NO_TOOL.fullmatch(value["value"]) is not None
-            return is_known or (may_be and self._has_only(text, value.end()))
+            if is_known or not may_be:
+                return is_known
+            # Arguments must follow the name of an unknown tool.
+            next_key = text[value.end() :].lstrip(" ,\t\r\n")[:LONGEST_MARK]
+            is_partial = not next_key or any(one.startswith(next_key) for one in QUOTED_ONLY_KEYS)
+            return (is_partial and not self._is_whole) or next_key.startswith(QUOTED_ONLY_KEYS)
         if key in THOUGHTS and (string := _THOUGHT_STRING.match(text, at)):
             return string.end() if string["open"] is None else len(text) < LONGEST_LEAD
         if key in BESIDE:
@@ -266,15 +272,8 @@ class _Reader:
             return at if text.startswith(("{", "["), at) else _begins_value(text, at)
         return (key in NAME_KEYS and _begins_value(text, at)) or self._tools.find(key) is not None
 
-    def _has_only(self, text: str, at: int) -> bool:
-        """Whether arguments follow the name of a tool that there is not, or may."""
-        key = text[at:].lstrip(" ,\t\r\n")[:LONGEST_MARK]
-        if not self._is_whole and (not key or any(f'"{one}"'.startswith(key) for one in ONLY_KEYS)):
-            return True
-        return key.startswith(tuple([f'"{one}"' for one in ONLY_KEYS]))
-
-    def _tagged(self, tag: re.Match[str]) -> _Item | None:
-        """`<function=name>` with an object or parameters in tags."""
+    def _read_named_tag(self, tag: re.Match[str]) -> _Item | None:
+        """Read `<function=name>` with an object or with parameters in tags."""
         if self._tools.find(tag["name"]) is None:
             return None
         at = past_marks(self._text, tag.end())
@@ -287,8 +286,8 @@ class _Reader:
         call = self._tools.call(tag["name"], arguments)
         return _Item(calls=(call,), end=at, is_sure=True) if call and (closed or arguments) else None
 
-    def _own_tag(self, tag: re.Match[str]) -> _Item | None:
-        """A tag named like a tool, with an object in it."""
+    def _read_own_tag(self, tag: re.Match[str]) -> _Item | None:
+        """Read a tag that has the name of a tool and contains an object."""
         if self._tools.find(tag["name"]) is None:
             return None
         if not self._is_whole and tag.end() == len(self._text):
@@ -309,7 +308,7 @@ class _Reader:
         return arguments, at
 
     def _read_named(self, name: re.Match[str]) -> _Item | None:
-        """`name {...}` and `name(...)`, and a name with what GLM and ReAct put behind it."""
+        """Read `name {...}`, `name(...)`, and the forms of GLM and ReAct after a name."""
         if not self._is_whole and name.end() == len(self._text) and self._tools.may_begin(name[0]):
             raise _Unfinished
         tool_name = name[0].rstrip(":")
@@ -321,25 +320,22 @@ class _Reader:
         if not self._is_whole and may_be_mark(self._text, at):
             raise _Unfinished
         if self._text.startswith("<arg_key>", at):
-            return self._keyed(tool_name, at)
+            arguments, end = self._parameters(_KEYED, tool_name, at)
+            if not self._is_whole and not self._text.startswith("</", past_marks(self._text, end)):
+                raise _Unfinished
+            call = self._tools.call(tool_name, arguments)
+            return _Item(calls=(call,), end=end, is_sure=True) if call and arguments else None
         acts = _ACTS.match(self._text, name.end())
         if self._text.startswith("{", at):
             return self._with_object(tool_name, at, is_sure=acts is not None)
         if acts:
-            return self._acted(tool_name, acts.end())
+            return self._read_react_input(tool_name, acts.end())
         is_alone = self._text[: name.start()].endswith("<tool_call>") and _NAME_ALONE.match(self._text, name.end())
         call = self._tools.call(tool_name, {}) if is_alone else None
         return _Item(calls=(call,), end=at) if call else None
 
-    def _keyed(self, name: str, at: int) -> _Item | None:
-        arguments, end = self._parameters(_KEYED, name, at)
-        if not self._is_whole and not self._text.startswith("</", past_marks(self._text, end)):
-            raise _Unfinished
-        call = self._tools.call(name, arguments)
-        return _Item(calls=(call,), end=end, is_sure=True) if call and arguments else None
-
-    def _acted(self, name: str, at: int) -> _Item | None:
-        """What ReAct gives a tool in words is the only argument that it takes."""
+    def _read_react_input(self, name: str, at: int) -> _Item | None:
+        """Read the text after "Action Input:" as the only argument of a tool."""
         end = _ACTED.search(self._text, at)
         if end is None and not self._is_whole:
             raise _Unfinished
@@ -355,7 +351,7 @@ class _Reader:
         return _Item(calls=(call,), end=stop, is_sure=True) if call else None
 
     def _python(self, name: re.Match[str]) -> _Item | None:
-        """A call as Python has it, of values alone: nothing in it is ever run."""
+        """Read a call in Python syntax with literal arguments. No code is run."""
         end, missing = balanced(self._text, name.end())
         if missing:
             if not self._is_whole:
@@ -373,7 +369,7 @@ class _Reader:
         return _Item(calls=(call,), end=match[1], is_sure=is_sure) if call else None
 
     def _value(self, at: int) -> tuple[Json, int] | None:
-        """The value that begins here. Of a whole text, brackets that are missing at its end are put there."""
+        """Return the value at `at` and its end. Add missing brackets at the end of a complete text."""
         end, missing = balanced(self._text, at)
         if missing and not self._is_whole:
             raise _Unfinished
@@ -381,11 +377,11 @@ class _Reader:
         if missing:
             piece = without_end_marks(piece)
             piece += balanced(piece, 0)[1]
-        # Brackets are doubled where a template of a chat escapes them, and models write what they saw.
+        # Chat templates escape brackets by doubling them, and models copy that.
         value = load_value(piece[1:-1] if piece.startswith("{{") else piece)
         return None if value is None else (value, end)
 
 
 def _begins_value(text: str, at: int) -> bool:
-    """Whether a text ends where a string or a number may go on."""
+    """Return True if the text ends inside a string or a number."""
     return _VALUE_BEGUN.match(text, at) is not None

@@ -1,6 +1,6 @@
-"""What stands in a call that a model wrote by habit (P11): names and arguments under any usual key, as JSON or Python.
+"""Names and arguments of calls in text (P11), under any usual key, as JSON or Python literals.
 
-Nothing in it is ever run, and nothing is guessed: what is neither of the two is no value.
+No code is run, and text that is neither of the two is no value.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "params", "input", "action_input", "kwargs"),
     *("tool_input", "tool_args", "tool_arguments"),
 )
-# What stands beside the name in a call of a tool that is not offered.
+# Keys beside the name in a call of an unknown tool.
 ONLY_KEYS = ("arguments", "parameters")
 WRAPPERS = ("function", "function_call", "function_calls", "tool_call", "tool_calls", "tool_use", "calls", "call")
-# What may stand beside a call and says nothing to its tool.
+# Keys beside a call that are no arguments.
 THOUGHTS = ("thought", "thoughts", "thinking", "reasoning")
 BESIDE = ("type", "id", "call_id", "tool_call_id", "index", *THOUGHTS)
 CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
 FIRST_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS, *WRAPPERS, *BESIDE))
-# What a tool that is not offered may be called.
+# Valid names of unknown tools.
 NO_TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\Z)|[\[\]{}()]', re.DOTALL)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
-# Longer ones are never calls in Python, and a compiler of source takes memory.
+# Parsing longer Python takes much memory, and calls are never so long.
 LONGEST_SOURCE = 20_000
-# Lists and wrappers around a call, one in another; deeper ones are no call.
+# The maximum depth of lists and wrappers around a call.
 MOST_WRAPPERS = 8
 
 
 def calls_in(value: Json, tools: OfferedTools, depth: int = 0) -> list[PromptCall] | None:
-    """The calls a value is, all of it; None where any of it is something else."""
+    """Return the calls that a value consists of, or None if it contains anything else."""
     if isinstance(value, list) and depth < MOST_WRAPPERS:
         call_lists = [calls_in(one, tools, depth + 1) for one in value]
         return None if not call_lists or None in call_lists else [call for calls in call_lists for call in calls or ()]
@@ -67,7 +67,7 @@ def _named_call(fields: Object, tools: OfferedTools) -> PromptCall | None:
 
 
 def _unknown_call(fields: Object) -> PromptCall | None:
-    """A call of a tool that is not offered: nothing but a name that a tool may have, and arguments."""
+    """Return a call of an unknown tool: an object with only a valid name and arguments."""
     match fields:
         case {"name": str(name), "arguments": dict() as given, **more} | {
             "name": str(name),
@@ -81,7 +81,7 @@ def _unknown_call(fields: Object) -> PromptCall | None:
 
 
 def _arguments(fields: Object, properties: Object) -> Object | None:
-    """What stands beside a name: arguments under a usual key, none at all, or the arguments themselves."""
+    """Return the arguments beside a name: under a usual key, directly, or none at all."""
     match [*fields.items()]:
         case []:
             return {}
@@ -96,7 +96,7 @@ def _arguments(fields: Object, properties: Object) -> Object | None:
 
 
 def has_arguments(value: Json, depth: int = 0) -> bool:
-    """Whether a value says what the arguments of a call are: an answer that does so is none."""
+    """Return True if a value has a key for arguments. Answers have none."""
     if depth > MOST_WRAPPERS:
         return False
     first = value[0] if isinstance(value, list) and value else value
@@ -106,7 +106,7 @@ def has_arguments(value: Json, depth: int = 0) -> bool:
 
 
 def python_arguments(source: str, tools: OfferedTools, tool: str) -> Object | None:
-    """The arguments of a call in Python: names with values, one object, or the only one that the tool takes."""
+    """Return the arguments of a Python call: keywords, one object, or the only argument of the tool."""
     if len(source) > LONGEST_SOURCE:
         return None
     if isinstance(arguments := load_value(source[1:-1].strip()), dict):
@@ -130,7 +130,7 @@ def python_arguments(source: str, tools: OfferedTools, tool: str) -> Object | No
 
 
 def balanced(text: str, at: int) -> tuple[int, str]:
-    """Where the brackets that open here are closed, and which are missing if that is nowhere."""
+    """Return the end of the brackets that open at `at`, and the missing closing brackets, if any."""
     open_brackets: list[str] = []
     for token in _TOKENS.finditer(text, at):
         mark = token[0]
@@ -142,13 +142,13 @@ def balanced(text: str, at: int) -> tuple[int, str]:
             if not open_brackets:
                 return token.end(), ""
         elif token.end() == len(text) and (len(mark) == 1 or mark[-1] != mark[0]):
-            # It ends inside of a string, of which nobody knows the rest.
+            # The text ends inside a string.
             return len(text), "\0"
     return len(text), "".join(reversed(open_brackets)) or "\0"
 
 
 def load_value(text: str) -> Json:
-    """A value as JSON has it, or as Python writes the same; None where it is neither."""
+    """Return the value of a JSON text or a Python literal, or None if it is neither."""
     try:
         return cast("Json", json.loads(text, strict=False, parse_constant=_refuse))
     except (ValueError, RecursionError):
@@ -168,7 +168,7 @@ def _refuse(name: str) -> float:
 
 
 def read_parameter(text: str, schema: Json) -> Json:
-    """A parameter that came as text, as its schema has it."""
+    """Return the value of a parameter written as text, by its schema."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     value = load_value(text) if kind != "string" else None
     return text if value is None else value

@@ -1,7 +1,7 @@
-"""Calls a model writes into its words (P11): deltas in, deltas out, with the calls taken from the words.
+"""Extraction of calls that a model writes into its text (P11), from a stream of deltas.
 
-Words are passed on as they come, up to where a call may begin; what follows waits until it is known to be none. A reply
-whose calls cannot be read, or that makes up a result, is no reply: it says what is wrong with it. Pure.
+Text is passed on at once up to a possible call; the rest waits until it is certainly text. A reply with unreadable
+calls or an invented result has a `problem` instead of an end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from recto.page.prompt.tools_prompt import (
     tag_holds,
 )
 from recto.worker.tools.call_forms import is_only_marks, may_be_shown, opening_holds, read_leading_calls
-from recto.worker.tools.made_up import makes_up_a_result
+from recto.worker.tools.invented_results import has_invented_result
 from recto.worker.tools.offered_tools import OfferedTools
 
 _NAMES = ("think", "thinking")
@@ -37,7 +37,7 @@ _LONGEST_TAG = max(map(len, _NAMES)) + len("</>")
 
 
 class ThoughtInText:
-    """One reply. What may be part of a tag waits for the next piece."""
+    """Separates the reasoning in `<think>` tags from the text of one reply. A partial tag waits for the next piece."""
 
     def __init__(self) -> None:
         self._waits = ""
@@ -46,14 +46,18 @@ class ThoughtInText:
 
     @property
     def is_open(self) -> bool:
-        """Whether the reply is inside of its thought."""
+        """True while the reply is inside its reasoning."""
         return self._place == "thought"
 
     def split(self, text: str) -> tuple[str, str]:
-        """More of the reply: what of it is thought, and what is words."""
+        """Return the reasoning and the text in the next piece of the reply."""
         text, self._waits = self._waits + text, ""
         if self._place == "start":
-            text = self._begin(text)
+            if opening := _OPENS.match(text):
+                self._place, self._closing = "thought", f"</{opening[1]}>"
+                text = text[opening.end() :]
+            elif not any(f"<{name}>".startswith(text.strip().lower()) for name in _NAMES):
+                self._place = "words"
         if self._place == "words":
             return "", text
         thinking, closing, words = text.partition(self._closing) if self.is_open else (text, "", "")
@@ -63,21 +67,12 @@ class ThoughtInText:
         return self._hold_back(thinking), ""
 
     def end(self) -> tuple[str, str]:
-        """The reply is over: what waited, as thought or as words."""
+        """Return the text that was waiting at the end of the reply, as reasoning or text."""
         waits, self._waits = self._waits, ""
         return (waits, "") if self.is_open else ("", waits)
 
-    def _begin(self, text: str) -> str:
-        """What follows the tag of a thought, if the reply begins with one; else the text."""
-        if opening := _OPENS.match(text):
-            self._place, self._closing = "thought", f"</{opening[1]}>"
-            return text[opening.end() :]
-        if not any(f"<{name}>".startswith(text.strip().lower()) for name in _NAMES):
-            self._place = "words"
-        return text
-
     def _hold_back(self, thinking: str) -> str:
-        """A thought without what may be the beginning of its end; nothing yet of what may become one."""
+        """Return reasoning without a partial closing tag. Hold back a partial opening tag completely."""
         if not self.is_open:
             self._waits = thinking
             return ""
@@ -94,11 +89,11 @@ INVENTED = (
 THOUGHT_ONLY = (
     "Your reply ended inside of your thought. End the thought with its closing tag, then call a tool or answer."
 )
-# The beginning of a tag, as far as it goes, or of a line that may open a fence.
+# Partial opening tags.
 _OPEN_STARTS = "|".join(OPEN[:end] for end in range(1, len(OPEN)))
 _RESULTS = ("[TOOL_RESULTS]", *[f"<{name}s" for name in RESULT_NAMES])
 _RESULT_BEGUN = "|".join(sorted({re.escape(mark[:end]) for mark in _RESULTS for end in range(1, len(mark) + 1)}))
-# A result that begins a line is made up, and waits; within one, the end of the reply tells whether it is spoken of.
+# A result at the start of a line is invented. Within a line, the end of the reply shows whether it is only mentioned.
 _MAYBE = re.compile(
     rf"(?<!`)(?:(?P<tag>{OPEN})|(?:{_OPEN_STARTS})\Z)"
     rf"|^[ \t]{{0,99}}(?:(?P<fence>`{{3}})|`{{0,2}}\Z|(?P<result>{INVENTED_TAG}[^`])|(?i:{_RESULT_BEGUN})\Z)",
@@ -109,7 +104,7 @@ _FENCE_BEGUN = re.compile(r"[ \t]{0,99}`{3,99}[^`\n]{0,200}\Z")
 _BACKTICKS = re.compile(r"[ \t]*`+")
 _CLOSING_BEGUN = re.compile(r"[ \t]{0,99}`{0,99}[ \t\r]{0,99}\Z")
 
-# Among words; in a fence of words; in a fence that may hold a call; after the first call, where all waits for the end.
+# In text; in a fence of text; in a fence that may contain a call; after the first call, where everything waits.
 _Place: TypeAlias = Literal["words", "fence", "maybe", "call"]
 
 
@@ -117,34 +112,34 @@ NO_TOOLS = OfferedTools()
 
 
 class CallsInText:
-    """The words of one reply. `feed` gives what can be passed on already, `end` the rest and the calls.
+    """The text of one reply. `feed` returns the text that can be passed on, `end` the rest and the calls.
 
-    If the reply is broken off instead, `rest` gives what more of it is words. Text that waits is short or is looked at
-    by whole lines, so that a reply of any shape costs linear time.
+    If the reply is interrupted instead, `rest` returns its remaining text. Waiting text is short or examined by whole
+    lines, so any reply takes linear time.
     """
 
     def __init__(self, new_id: Iterator[str], tools: OfferedTools = NO_TOOLS, *, is_native: bool = False) -> None:
-        """`is_native`: tools are offered natively too, so that fenced JSON is a call only of one that is offered."""
+        """With `is_native`, tools are offered natively too, and fenced JSON is a call only if its tool is offered."""
         self._new_id = new_id
         self._thoughts = ThoughtInText()
         self._tools = tools
         self._native_tools = tools if is_native else None
-        # Native calls that are named like skills: their names and arguments come out at the end, as what they mean.
+        # Native calls named like skills. They are renamed and emitted at the end.
         self._renamed: dict[int, list[str]] = {}
-        # Whether the beginning of the reply is a call, once that is known; how much more of it is worth the next look.
+        # The kind of the beginning once it is certain, and the characters to wait for before the next check.
         self._opening_is: Literal["call", "words"] | None = None if tools else "words"
         self._until_look = 1
         self._beginning: list[str] = []
-        # What is wrong with a reply that is no answer.
+        # The problem of an unusable reply.
         self.problem = ""
         self._is_invented = False
         self._words: list[str] = []
         self._passed = 0
-        # One character that was passed on (or stands for the start), then all that was looked at and was not.
+        # The last character that was passed on (or a line end at the start), then the examined text that was not.
         self._ahead = "\n"
-        # Up to where that is known to be words.
-        self._safe = 1
-        # What was not looked at yet, and the newest line of a fence that may hold a call.
+        # The place up to which it is certainly text.
+        self._safe: int = 1
+        # Text not examined yet, and the newest line of a fence that may contain a call.
         self._more: list[str] = []
         self._line: list[str] = []
         self._place: _Place = "words"
@@ -152,13 +147,13 @@ class CallsInText:
         # The length of the line that opened such a fence.
         self._opening: int = 0
         self._is_broken_off = False
-        # Calls the model makes natively all the same have the lower numbers.
+        # Native calls have the lower numbers.
         self._index = 0
 
     async def read(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
-        """The deltas with the calls taken from the words. Closing it closes the model's.
+        """Yield the deltas with the calls extracted from the text. Closing this closes the model's stream.
 
-        One with a `problem` ends without a ReplyEnd: whoever reads it asks again.
+        A reply with a `problem` ends without a ReplyEnd, and the caller asks the model again.
         """
         async with aclosing(deltas):
             async for delta in deltas:
@@ -166,7 +161,7 @@ class CallsInText:
                     yield one
 
     def add(self, delta: Delta) -> list[Delta]:
-        """One delta of the model's: what can be passed on after it."""
+        """Add a delta of the model and return the deltas that can be passed on now."""
         match delta:
             case TextDelta(text=text):
                 return self._emit(*self._thoughts.split(text))
@@ -188,13 +183,13 @@ class CallsInText:
                 return [delta]
 
     def _emit(self, thoughts: str, words: str) -> list[Delta]:
-        """What can be passed on of more thought and words."""
+        """Return the deltas for more reasoning and text that can be passed on."""
         passed = self.feed(words)
         deltas: list[Delta] = [TextDelta(text=passed)] if passed else []
         return [ReasoningDelta(text=thoughts), *deltas] if thoughts else deltas
 
     def feed(self, words: str) -> str:
-        """More words of the model: those of them that are certainly words."""
+        """Add text and return the part that is certainly text."""
         words = words if self._words else words.lstrip()
         if not words:
             return ""
@@ -207,7 +202,7 @@ class CallsInText:
         return self._pass_on() if self._is_worth_a_look(words) else ""
 
     def end(self, end: ReplyEnd) -> list[Delta]:
-        """What is left of the words, then the calls, then how it ended. Of a reply with a problem, what it used."""
+        """Return the rest of the text, the calls, and the end. For a reply with a problem, return only its usage."""
         passed, reply = self._passed, self._parse("".join(self._words), is_cut=end.finish == "length")
         if reply.problems:
             self.problem = "\n".join(reply.problems)
@@ -228,22 +223,19 @@ class CallsInText:
         for index, call in enumerate(calls, self._index):
             deltas += [CallStarted(index=index, id=call.id, name=call.name)]
             deltas += [CallDelta(index=index, arguments=call.arguments)]
-        return [
-            *deltas,
-            replace(end, finish=finish, parts=_in_order([self._settle(part) for part in end.parts], words, calls)),
-        ]
-
-    def _settle(self, part: AssistantPart) -> AssistantPart:
-        """A part of a reply; if it is a native call, one of what is meant by its name."""
-        if not isinstance(part, ToolCall):
-            return part
-        call = self._tools.settle(PromptCall(name=part.name, arguments=part.arguments))
-        return replace(part, name=call.name, arguments=call.arguments)
+        parts = list[AssistantPart]()
+        for part in end.parts:
+            if isinstance(part, ToolCall):
+                call = self._tools.settle(PromptCall(name=part.name, arguments=part.arguments))
+                parts.append(replace(part, name=call.name, arguments=call.arguments))
+            else:
+                parts.append(part)
+        return [*deltas, replace(end, finish=finish, parts=_in_order(parts, words, calls))]
 
     def _parse(self, text: str, *, is_cut: bool) -> ParsedReply:
-        """The words and calls of a whole reply. What waits, and is no call of ours, may be one in another form.
+        """Return the text and the calls of a complete reply, also calls in other forms than ours.
 
-        Of a reply that is cut at its length, half a call is dropped: nobody knows the rest of it.
+        A partial call at the end of a reply that reached its maximum length is dropped.
         """
         reply = parse_tool_calls(text, self._native_tools)
         half = text.rfind(OPEN)
@@ -261,14 +253,14 @@ class CallsInText:
         return self._check(reply)
 
     def _check(self, reply: ParsedReply) -> ParsedReply:
-        """Where tools are offered, words with a result in them are no answer, though some of them were passed on."""
-        is_made_up = self._is_invented or (bool(self._tools) and makes_up_a_result(reply.words))
+        """Reject a reply with an invented result if tools are offered, even if some of it was passed on."""
+        is_made_up = self._is_invented or (bool(self._tools) and has_invented_result(reply.words))
         return replace(reply, problems=(INVENTED,)) if is_made_up else reply
 
     def _judge_opening(self, words: str) -> str:
-        """Whether the reply begins with a call. Returns what was held back, once it is known to be words.
+        """Find out if the reply begins with a call. Return the text that waited once it is certainly text.
 
-        It is looked at when it has grown by a part of itself, so that all looks together cost linear time.
+        Check again only after the text has grown by an eighth, so that all checks together take linear time.
         """
         self._beginning.append(words)
         self._until_look -= len(words)
@@ -281,7 +273,7 @@ class CallsInText:
         return text
 
     def rest(self) -> str:
-        """The reply was broken off: what waits and is no part of a call. What follows a call stays unsaid."""
+        """Return the waiting text of an interrupted reply that belongs to no call. Text after a call is dropped."""
         self._is_broken_off = True
         if self._opening_is is None and may_be_shown("".join(self._beginning), self._tools):
             self._opening_is = "words"
@@ -300,7 +292,7 @@ class CallsInText:
                 self._line = [lines[lines.rfind("\n") + 1 :]]
                 return self._closing.search(lines) is not None
             case _:
-                # White space waits: words before a call end without it.
+                # White space waits, because text before a call ends without it.
                 return not words.isspace()
 
     def _pass_on(self) -> str:
@@ -314,7 +306,7 @@ class CallsInText:
         return words
 
     def _move(self) -> bool:
-        """Move on over what is known to be words, if only to another place."""
+        """Advance over text, or to another place. Return False if more text is needed."""
         match self._place:
             case "call":
                 return False
@@ -336,15 +328,13 @@ class CallsInText:
                         self._safe = end
                     return holds is not None
                 if match and match["result"]:
-                    return self._judge_result(match.end())
+                    # If tools are offered, a result in a reply is invented.
+                    if self._tools:
+                        self._is_invented, self._place = True, "call"
+                    else:
+                        self._safe = match.end()
+                    return True
                 return bool(match and match["fence"]) and self._open_fence()
-
-    def _judge_result(self, end: int) -> bool:
-        """Where tools are offered, a result in a reply is made up."""
-        self._is_invented = bool(self._tools)
-        self._place = "call" if self._tools else "words"
-        self._safe = self._safe if self._tools else end
-        return True
 
     def _open_fence(self) -> bool:
         opening = _FENCE.match(self._ahead, self._safe)
@@ -366,19 +356,19 @@ class CallsInText:
         return True
 
     def _close_fence(self) -> bool:
-        """A fence of words is words to its end, whatever stands in it."""
+        """Advance to the end of a fence of text."""
         closing = self._closing.search(self._ahead, self._safe)
         if closing:
             self._place, self._safe = "words", closing.end()
             return True
-        # The newest line may become its last.
+        # The newest line may become the closing one.
         line = self._ahead.rfind("\n", self._safe - 1) + 1
         may_close = line and not self._is_broken_off and _CLOSING_BEGUN.match(self._ahead, line)
         self._safe = line if may_close else len(self._ahead)
         return False
 
     def _judge_fence(self) -> bool:
-        """Once it is closed, a fence that might have held a call is one, or words."""
+        """Decide if a closed fence is a call or text."""
         closing = self._closing.search(self._ahead, self._safe + self._opening)
         if closing is None:
             self._line = [self._ahead[self._ahead.rfind("\n") + 1 :]]
@@ -399,7 +389,7 @@ def _closing(length: int) -> re.Pattern[str]:
 
 
 def _in_order(parts: Sequence[AssistantPart], words: str, calls: Sequence[ToolCall]) -> tuple[AssistantPart, ...]:
-    """The parts of a reply with its words, without the calls in them, where words began, and those calls at the end."""
+    """Return the parts of a reply, with its text without calls in place of the first text and the calls at the end."""
     if not parts:
         return ()
     first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), len(parts))

@@ -228,18 +228,14 @@ def _message(runtime: Runtime, call: ToolCall, result: ToolResult) -> ToolMessag
 def _events_of(messages: Sequence[ToolMessage], locale: str) -> list[Event]:
     events = list[Event]()
     for message in messages:
-        content = _content(message)
+        texts = [part.text for part in message.parts if isinstance(part, Text)]
+        content: Json = "\n".join(texts)
+        if len(texts) != len(message.parts):
+            encoded = encode((message,), "ag-ui")[0]
+            content = encoded["content"] if isinstance(encoded, dict) else ""
         events.append(ToolCallResult(message=message.id, call=message.tool_call_id, content=content))
         events += ui_events(message.id, content, locale)
     return events
-
-
-def _content(message: ToolMessage) -> Json:
-    texts = [part.text for part in message.parts if isinstance(part, Text)]
-    if len(texts) == len(message.parts):
-        return "\n".join(texts)
-    encoded = encode((message,), "ag-ui")[0]
-    return encoded["content"] if isinstance(encoded, dict) else ""
 
 
 def _count_repeats(log_view: View, new: Sequence[ToolCall]) -> Repeats:

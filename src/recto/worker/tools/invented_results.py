@@ -1,4 +1,4 @@
-"""Results of tools that a model wrote itself (P11), in whatever form it knows them. Pure, in linear time."""
+"""Detection of tool results that a model invented (P11), in all usual forms, in linear time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ _CODE = re.compile(r"``[^`\n]*``|`[^`\n]*`")
 _TAG = re.compile(rf"[\s>*_#-]*{INVENTED_TAG}")
 _OPENS = re.compile(INVENTED_TAG)
 _CLOSES = re.compile(rf"(?i:</(?:{'|'.join(RESULT_NAMES)})s?\s*>|\[/TOOL_RESULTS\])")
-# A line of its own, with whatever a list, a quote or bold type puts around it.
+# A separate line, possibly in a list, a quote or bold type.
 _LINE = re.compile(rf"^[ \t>*_#-]{{0,20}}{INVENTED_TAG}(?:[^<>\n]{{0,200}}>)?[*_ \t]{{0,9}}$", re.MULTILINE)
 _ACTS = re.compile(r"^Action:", re.MULTILINE)
 _OBSERVES = re.compile(r"^Observation:", re.MULTILINE)
 
 
-def makes_up_a_result(text: str) -> bool:
-    """Whether words have a result in them: in tags, in a fence for one, or observed. In backticks it is spoken of."""
+def has_invented_result(text: str) -> bool:
+    """Return True if a text contains a result: in tags, in a result fence, or after "Observation:".
+
+    Text in backticks only mentions a result.
+    """
     words: list[str] = []
-    # How the open fence is closed, and whether its first line is still to come and may be a result.
+    # The closing of the open fence, and whether its first line is still to come and may be a result.
     closing, is_judged = "", False
     for line in text.splitlines(keepends=True):
         if closing:
@@ -35,12 +38,9 @@ def makes_up_a_result(text: str) -> bool:
             closing, is_judged = opening["fence"], kind in TAG_FENCES or kind.startswith("tool_")
         else:
             words.append(line)
-    return _has_result(_CODE.sub("", "".join(words)))
-
-
-def _has_result(words: str) -> bool:
-    opening, action = _OPENS.search(words), _ACTS.search(words)
+    plain = _CODE.sub("", "".join(words))
+    opening, action = _OPENS.search(plain), _ACTS.search(plain)
     return bool(
-        (opening and (_CLOSES.search(words, opening.end()) or _LINE.search(words)))
-        or (action and _OBSERVES.search(words, action.end()))
+        (opening and (_CLOSES.search(plain, opening.end()) or _LINE.search(plain)))
+        or (action and _OBSERVES.search(plain, action.end()))
     )
