@@ -324,13 +324,21 @@ class Likely(NamedTuple):
 
 def guess_east_asian(sample: bytes) -> Likely:
     """Return the likeliest East Asian encoding. An incomplete character at the end of the sample does not matter."""
-    texts = {
-        encoding: decode_damaged(sample[:EAST_ASIAN_SAMPLE_BYTES], encoding).rstrip(UNREADABLE)
-        for encoding in ENCODINGS
-    }
-    scores = {encoding: Likely(_everyday_share(text, encoding), encoding) for encoding, text in texts.items()}
-    likely = [scores[one] for one in _DISTINCT if scores[one].share >= SURE and _is_distinct(texts[one], one)]
-    return max(likely or [scores[one] for one in ENCODINGS if one not in _DISTINCT], key=lambda one: one.share)
+    likely, distinct = list[Likely](), list[Likely]()
+    for encoding in ENCODINGS:
+        text = decode_damaged(sample[:EAST_ASIAN_SAMPLE_BYTES], encoding).rstrip(UNREADABLE)
+        runs, everyday = _WIDE.findall(text), _everyday(encoding)
+        wide = "".join(runs)
+        # A single character that includes an ASCII byte is a European letter.
+        relevant = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
+        share = sum(one in everyday for run in relevant for one in run) / max(1, len(wide))
+        if encoding not in _DISTINCT:
+            likely.append(Likely(share, encoding))
+            continue
+        count = len(re.findall(_DISTINCT[encoding], wide))
+        if share >= SURE and len(wide) >= _DISTINCT_FEWEST and count >= _DISTINCT_SHARE * len(wide):
+            distinct.append(Likely(share, encoding))
+    return max(distinct or likely, key=lambda one: one.share)
 
 
 def decode_damaged(data: bytes, encoding: str) -> str:
@@ -384,19 +392,6 @@ def _character(data: bytes, encoding: str) -> tuple[str, float]:
     if len(text) == 1 and text.encode(encoding, "ignore") == data:
         return text, 0.0 if data.isascii() or text in _everyday(encoding) else _RARE
     return UNREADABLE, _BAD if len(data) == 1 else float("inf")
-
-
-def _everyday_share(text: str, encoding: str) -> float:
-    runs, everyday = _WIDE.findall(text), _everyday(encoding)
-    # A single character that includes an ASCII byte is a European letter.
-    relevant = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
-    good = sum(one in everyday for run in relevant for one in run)
-    return good / max(1, sum(map(len, runs)))
-
-
-def _is_distinct(text: str, encoding: str) -> bool:
-    wide = "".join(_WIDE.findall(text))
-    return len(re.findall(_DISTINCT[encoding], wide)) >= _DISTINCT_SHARE * len(wide) and len(wide) >= _DISTINCT_FEWEST
 
 
 @cache

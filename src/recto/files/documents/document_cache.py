@@ -118,9 +118,9 @@ class DocumentCache:
             self._forgetting -= Counter(names)
 
     async def clean(self, find_existing: KnownBlobs | None = None) -> int:
-        """Delete documents beyond the limits of age and size, those of other versions, and leftovers.
+        """Delete old, excess and outdated documents and leftovers. Return the number of deletions.
 
-        `known` returns which blobs still exist: another server may have deleted some. Return the number of deletions.
+        `find_existing` returns the blobs that still exist: another server may have deleted some.
         """
         blobs = await asyncio.to_thread(self._folder.blobs) if find_existing else []
         deleted = set[str]()

@@ -1,7 +1,4 @@
-"""Connector for URLs from users, models and documents (D7). It connects to public addresses only.
-
-It checks the address that a socket connects to, not the host name.
-"""
+"""Connector for URLs from users, models and documents (D7). It checks the address that a socket connects to."""
 
 from __future__ import annotations
 
@@ -112,7 +109,7 @@ class Outbound:
         try:
             yield
         finally:
-            guard.lookup.when_done(release)
+            guard.when_done(release)
 
     @asynccontextmanager
     async def _follow(
@@ -150,13 +147,10 @@ class Outbound:
 
 
 class SystemResolver:
-    """The system's resolver with its own threads, so that a DNS server that hangs delays only its own callers.
-
-    A lookup cannot be cancelled: its thread goes on after the caller gave up. The pool therefore needs a thread for
-    each lookup in progress, abandoned ones included.
-    """
+    """The system's resolver with its own threads, so that a DNS server that hangs delays only its own callers."""
 
     def __init__(self, threads: int) -> None:
+        # Enough for abandoned lookups too: a thread cannot be stopped.
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="recto-lookup")
 
     async def __call__(self, host: str, port: int) -> Sequence[Address]:
@@ -165,22 +159,36 @@ class SystemResolver:
         return await asyncio.get_running_loop().run_in_executor(self._pool, look_up)
 
 
-class Lookup:
-    """The lookups of one fetch, one after another. The last may outlive its caller."""
+class _ForbiddenAddress(OSError):
+    """An address that is not public."""
 
-    def __init__(self, resolve: Resolve) -> None:
+
+class Guard:
+    """Lookups, one after another, that reject a host if an address is neither public nor in `allowance`."""
+
+    def __init__(self, resolve: Resolve, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
+        self.has_refused = False
         self._resolve = resolve
-        self._task: asyncio.Task[Sequence[Address]] | None = None
+        self._allowance = allowance
+        self._lookup: asyncio.Task[Sequence[Address]] | None = None
 
-    async def find(self, host: str, port: int) -> Sequence[Address]:
-        """Return the addresses of a host. Cancelling the caller does not cancel the lookup."""
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+        """Return the checked addresses of a host. Cancelling the caller does not cancel the lookup."""
 
         async def look_up() -> Sequence[Address]:
             return await self._resolve(host, port)
 
-        self._task = asyncio.create_task(look_up())
-        await asyncio.wait([self._task])
-        return self._task.result()
+        self._lookup = asyncio.create_task(look_up())
+        await asyncio.wait([self._lookup])
+        addresses = self._lookup.result()
+        if not addresses:
+            raise OSError("the host has no address")
+        for *_, (address, *_) in addresses:
+            if not is_public(str(address)) and not self._is_allowed(str(address)):
+                self.has_refused = True
+                LOGGER.warning("%s has the address %s, which is not public; not connected.", host, address)
+                raise _ForbiddenAddress("not a public address")
+        return addresses
 
     def when_done(self, act: Callable[[], None]) -> None:
         """Call a function when no lookup is in progress."""
@@ -191,35 +199,10 @@ class Lookup:
                 task.exception()
             act()
 
-        if self._task is None or self._task.done():
+        if self._lookup is None or self._lookup.done():
             act()
         else:
-            self._task.add_done_callback(finish)
-
-
-class _ForbiddenAddress(OSError):
-    """An address that is not public."""
-
-
-class Guard:
-    """Lookups that reject a host if one of its addresses is not public and not in `allowance`."""
-
-    def __init__(self, resolve: Resolve, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
-        self.lookup = Lookup(resolve)
-        self._allowance = allowance
-        self.has_refused = False
-
-    async def resolve(self, host: str, port: int) -> Sequence[Address]:
-        """Return the checked addresses of a host."""
-        addresses = await self.lookup.find(host, port)
-        if not addresses:
-            raise OSError("the host has no address")
-        for *_, (address, *_) in addresses:
-            if not is_public(str(address)) and not self._is_allowed(str(address)):
-                self.has_refused = True
-                LOGGER.warning("%s has the address %s, which is not public; not connected.", host, address)
-                raise _ForbiddenAddress("not a public address")
-        return addresses
+            self._lookup.add_done_callback(finish)
 
     def _is_allowed(self, address: str) -> bool:
         try:

@@ -192,10 +192,11 @@ TRIAL = (sys.executable, "-P", "-c", "import orjson, recto.errors")
 async def confinement(program: str) -> tuple[str, ...]:
     """Return the command prefix of the sandbox, after a test; empty if bubblewrap is missing or fails."""
     path = program_path(program) if program else None
-    if path is None:
-        return ()
-    prefix = prefix_of(path)
-    return prefix if await asyncio.to_thread(succeeds, (*prefix, *TRIAL)) else ()
+    prefix = prefix_of(path) if path is not None else ()
+    if prefix and not await asyncio.to_thread(succeeds, (*prefix, *TRIAL)):
+        prefix = ()
+    LOGGER.info("%s", in_words(prefix))
+    return prefix
 
 
 def prefix_of(path: str) -> tuple[str, ...]:

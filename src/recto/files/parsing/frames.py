@@ -245,11 +245,8 @@ class FrameFilter:
         return seconds_for(self._task, scans=self._reads_scans)
 
     def accept(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
-        """Return the frames to pass on. Raise FileRefused if the document cannot be read, WireError for an invalid
-        order.
-
-        `size` is the number of bytes of the frame: it limits a process that sends empty frames forever.
-        """
+        """Return the frames to pass on. Raise FileRefused for an unreadable document, WireError for a wrong order."""
+        # Limits a process that sends empty frames forever.
         self._bytes += size
         if self._bytes > self._limits.characters * BYTES_PER_CHARACTER + SPARE_BYTES:
             raise WireError(where=CHILD, problem="more frames than any document has")
@@ -277,22 +274,24 @@ class FrameFilter:
         if not batch.elements and batch.pages == self._pages:
             return ()
         most = self._limits.pages
-        elements = self._within_characters(
-            tuple([element for element in batch.elements if element.page is None or element.page <= most])
-        )
+        elements = tuple([element for element in batch.elements if element.page is None or element.page <= most])
+        elements = self._within_characters(elements)
         is_all = elements == batch.elements
         # After a cut, pages count that start in the part before it.
-        pages = (
-            min(batch.pages, self._limits.pages)
-            if is_all
-            else max([self._pages, *[element.page for element in elements if element.page is not None]])
-        )
+        started = max([self._pages, *[element.page for element in elements if element.page is not None]])
+        pages = min(batch.pages, most) if is_all else started
         self._pages = batch.pages
         let_through = FoundElements(elements=elements, pages=pages)
         if is_all and pages == batch.pages:
             return (let_through,)
         self.is_ended = True
-        note = FoundElements(elements=(Element(kind="note", text=self._note()),), pages=pages)
+        text = f"[only the first {self._limits.characters:,} characters were read]"
+        if self._characters <= self._limits.characters:
+            unit = (self._document.unit if self._document else None) or "page"
+            count = self._document.page_count if self._document else None
+            of_all = f" of {count:,}" if count is not None and count > most else ""
+            text = f"[only the first {most:,} {unit}s{of_all} were read]"
+        note = FoundElements(elements=(Element(kind="note", text=text),), pages=pages)
         return (*([let_through] if elements else []), note, DocumentEnd())
 
     def _within_characters(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
@@ -304,11 +303,3 @@ class FrameFilter:
                 return (*accepted, *([replace(element, text=element.text[:room], rows=())] if room > 0 else []))
             accepted.append(element)
         return tuple(accepted)
-
-    def _note(self) -> str:
-        if self._characters > self._limits.characters:
-            return f"[only the first {self._limits.characters:,} characters were read]"
-        unit = (self._document.unit if self._document else None) or "page"
-        count = self._document.page_count if self._document else None
-        of_all = f" of {count:,}" if count is not None and count > self._limits.pages else ""
-        return f"[only the first {self._limits.pages:,} {unit}s{of_all} were read]"

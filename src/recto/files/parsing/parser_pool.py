@@ -20,7 +20,7 @@ from typing import TypeVar
 from recto.config.file_settings import PoolSettings
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.child import MEMORY
-from recto.files.parsing.child_process import ChildGone, ChildProcess, ScratchFolder, confinement, in_words, sweep
+from recto.files.parsing.child_process import ChildGone, ChildProcess, ScratchFolder, confinement, sweep
 from recto.files.parsing.formats.plain_text import THREAD_BYTES, is_plain, parse_small
 from recto.files.parsing.frames import FrameFilter, ParseOrder, Ready
 from recto.files.parsing.ports import Frame, Task
@@ -67,13 +67,10 @@ class Parsers:
         self._is_closed = False
 
     async def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
-        """Yield frames as soon as they are parsed: Opened, FoundElements ..., DocumentEnd. Raise FileRefused.
-
-        The bytes are collected first, so that a slow storage blocks no process. Close the generator (`aclosing`) to
-        stop early.
-        """
+        """Yield frames as soon as they are parsed. Raise FileRefused. Close the generator to stop early."""
         spool, size = Spool(self._settings.folder), 0
         try:
+            # All bytes first, so that a slow storage blocks no process.
             async for piece in pieces:
                 size += len(piece)
                 self._waiting_bytes[owner] += len(piece)
@@ -116,7 +113,7 @@ class Parsers:
     async def confinement(self) -> tuple[str, ...]:
         """Return the command prefix of the sandbox, tried once; empty without one."""
         if self._prefix is None:
-            self._prefix = self._create_task(_confined(self._settings.sandbox))
+            self._prefix = self._create_task(confinement(self._settings.sandbox))
         return await asyncio.shield(self._prefix)
 
     # One document
@@ -256,12 +253,6 @@ class Parsers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-async def _confined(sandbox: str) -> tuple[str, ...]:
-    prefix = await confinement(sandbox)
-    LOGGER.info("%s", in_words(prefix))
-    return prefix
 
 
 class FairQueue:

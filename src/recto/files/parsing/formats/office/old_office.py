@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from recto.files.parsing.formats.office.number_formats import Shape, format_value, shape_of
@@ -23,7 +23,14 @@ class Container:
         self._data = data
         self._size = 1 << min(12, max(9, _whole(data, 30, "<H")))
         self._small_below = _whole(data, 56, "<I")
-        self._next = self._table(self._places())
+        # The sectors of the allocation table.
+        places = list(struct.unpack_from(f"<{_HEAD_PLACES}I", data.ljust(_HEAD, b"\xff"), 76))
+        place, visited = _whole(data, 68, "<I"), set[int]()
+        while place < _FREE and place not in visited and (sector := self._sector(place)):
+            visited.add(place)
+            *others, place = _numbers(sector)
+            places += others
+        self._next = self._table(places)
         self._next_small = self._table(self._chain(_whole(data, 60, "<I"), self._next))
         directory = b"".join(map(self._sector, self._chain(_whole(data, 48, "<I"), self._next)))
         # Name, kind, first sector and size of each entry.
@@ -48,16 +55,7 @@ class Container:
     def _sector(self, place: int) -> bytes:
         return self._data[(place + 1) * self._size : (place + 2) * self._size]
 
-    def _places(self) -> Iterator[int]:
-        """Yield the sectors of the allocation table."""
-        yield from struct.unpack_from(f"<{_HEAD_PLACES}I", self._data.ljust(_HEAD, b"\xff"), 76)
-        place, visited = _whole(self._data, 68, "<I"), set[int]()
-        while place < _FREE and place not in visited and (sector := self._sector(place)):
-            visited.add(place)
-            *places, place = _numbers(sector)
-            yield from places
-
-    def _table(self, sectors: Iterator[int]) -> Sequence[int]:
+    def _table(self, sectors: Iterable[int]) -> Sequence[int]:
         # Without duplicates: a small file may name the same sector millions of times.
         return _numbers(b"".join(self._sector(one) for one in dict.fromkeys(sectors) if one < _FREE))
 
@@ -186,31 +184,30 @@ def _atoms(data: bytes, *, nested_only: bool = False) -> Iterator[tuple[int, byt
 def _tables(data: bytes, depth: int) -> Iterator[Rows]:
     """Yield groups in which every shape with text has a row and a column of its own."""
     for kind, inner in _atoms(data, nested_only=True):
-        if kind == _GROUP and (rows := _rows(list(_shape_cells(inner)))):
+        if kind == _GROUP and (rows := _table_rows(inner)):
             yield rows
         elif depth < _DEEPEST:
             yield from _tables(inner, depth + 1)
 
 
-def _shape_cells(group: bytes) -> Iterator[tuple[int, int, str]]:
-    """Yield top, left and text of each shape of a group."""
+def _table_rows(group: bytes) -> Rows | None:
+    """Return the texts of a group of shapes by row and column; None if it is no table."""
+    texts = dict[tuple[int, int], str]()
     for kind, shape in _atoms(group, nested_only=True):
         place = next((one for inner, one in _atoms(shape) if inner == _PLACE), b"") if kind == _SHAPE else b""
-        if len(place) == struct.calcsize("<4i"):
-            left, top, _, _ = struct.unpack("<4i", place)
-            texts = [
-                data.decode("utf-16-le" if kind == _WIDE_WORDS else "latin-1", "replace").replace("\r", "\n").strip()
-                for _, box in _atoms(shape, nested_only=True)
-                for kind, data in _atoms(box)
-                if kind in (_WIDE_WORDS, _NARROW_WORDS)
-            ]
-            yield top, left, "\n".join(texts)
-
-
-def _rows(cells: list[tuple[int, int, str]]) -> Rows | None:
-    tops, lefts = sorted({top for top, _, words in cells if words}), sorted({left for _, left, words in cells if words})
+        if len(place) != struct.calcsize("<4i"):
+            continue
+        left, top, _, _ = struct.unpack("<4i", place)
+        lines = [
+            data.decode("utf-16-le" if kind == _WIDE_WORDS else "latin-1", "replace").replace("\r", "\n").strip()
+            for _, box in _atoms(shape, nested_only=True)
+            for kind, data in _atoms(box)
+            if kind in (_WIDE_WORDS, _NARROW_WORDS)
+        ]
+        if words := "\n".join(lines):
+            texts[top, left] = words
+    tops, lefts = sorted({top for top, _ in texts}), sorted({left for _, left in texts})
     is_grid = len(tops) >= _FEWEST_ROWS and len(lefts) >= _FEWEST_COLUMNS and len(tops) * len(lefts) <= _MOST_CELLS
-    texts = {(top, left): words for top, left, words in cells if words}
     # A group that is not a table leaves most places of the grid empty.
     if not is_grid or 2 * len(texts) <= len(tops) * len(lefts):
         return None
