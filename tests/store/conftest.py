@@ -1,4 +1,4 @@
-"""One PostgreSQL for all tests of a test process; each test gets a database of its own."""
+"""One PostgreSQL server for all tests of a process, and an empty database for each test."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def migrated(postgres: PostgresServer) -> str:
-    """A database with all tables, shared by the tests that leave nothing open in it."""
+    """Return a migrated database, shared by tests that leave no connection open."""
     url = postgres.url(postgres.create_database())
     store = await open_store(url)
     await store.close()
@@ -29,7 +29,7 @@ async def migrated(postgres: PostgresServer) -> str:
 
 @pytest.fixture
 async def postgres_url(migrated: str) -> str:
-    """All tables, and nothing in them. Emptying them is ten times as fast as a copy of the database."""
+    """Return the database with empty tables. Emptying them is ten times as fast as a copy of the database."""
     database = PostgresDatabase(migrated.replace("://", "+asyncpg://", 1))
     await database.write(_empty)
     await database.close()

@@ -1,4 +1,4 @@
-"""Attachments on SQLite against a model, in pieces, by their indexes; and what meets on PostgreSQL, one by one."""
+"""Attachments on SQLite against a model, in batches; and concurrent transactions on PostgreSQL."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -36,7 +36,7 @@ CLEAN = st.tuples(st.just("clean"), st.just(""), st.integers(0, 4).map(str))
 
 
 class Model:
-    """What attachments are, in a few lines of Python."""
+    """The rules of attachments in a few lines of Python."""
 
     def __init__(self) -> None:
         self.all: list[Attachment] = []
@@ -51,15 +51,15 @@ class Model:
     def totals(self) -> dict[str, tuple[int, int]]:
         owners = {one.owner for one in self.all}
         sizes = {owner: [one.size for one in self.all if one.owner == owner] for owner in owners}
-        return {owner: (sum(found), len(found)) for owner, found in sizes.items()}
+        return {owner: (sum(result), len(result)) for owner, result in sizes.items()}
 
-    def remove(self, gone: list[Attachment]) -> list[str]:
-        self.all = [one for one in self.all if one not in gone]
-        return sorted({one.blob for one in gone} - {one.blob for one in self.all})
+    def remove(self, attachments: list[Attachment]) -> list[str]:
+        self.all = [one for one in self.all if one not in attachments]
+        return sorted({one.blob for one in attachments} - {one.blob for one in self.all})
 
 
 @given(steps=st.lists(st.one_of(ADD, ADD, ADD, DELETE, CLEAN, LEAVE), max_size=14))
-def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all_are_added_up(
+def test_P9_blobs_and_totals_match_the_attachments_after_any_changes(
     steps: list[tuple[str, str, str]],
 ):
     model = Model()
@@ -71,15 +71,15 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
             elif step == "delete":
                 delete_from_both(connection, model, owner, int(which))
             elif step == "leave":
-                gone = [one for one in model.all if one.owner == owner]
-                assert files.delete_batch(connection, owner) == (len(gone), tuple(model.remove(gone)))
+                removed = [one for one in model.all if one.owner == owner]
+                assert files.delete_batch(connection, owner) == (len(removed), tuple(model.remove(removed)))
             else:
                 ids = [one.id for one in files.find_unused(connection, at(place), int(which), AttachmentCursor())]
-                gone = [one for one in model.all if one.created < at(place)][: int(which)]
-                assert ids == [one.id for one in gone]
-                assert files.delete_if_unused(connection, ids) == (len(ids), tuple(model.remove(gone)))
-            stored = connection.execute(select(BLOBS.c.name)).scalars().all()
-            assert sorted(stored) == sorted({one.blob for one in model.all})
+                removed = [one for one in model.all if one.created < at(place)][: int(which)]
+                assert ids == [one.id for one in removed]
+                assert files.delete_if_unused(connection, ids) == (len(ids), tuple(model.remove(removed)))
+            rows = connection.execute(select(BLOBS.c.name)).scalars().all()
+            assert sorted(rows) == sorted({one.blob for one in model.all})
             totals = connection.execute(select(FILE_TOTALS)).all()
             assert {row.owner: (row.bytes, row.files) for row in totals} == model.totals()
         for owner in OWNERS:
@@ -93,9 +93,9 @@ def add_to_both(connection: Connection, model: Model, new: Attachment) -> None:
         with pytest.raises(FileRefused):
             complete(rows.add(new, MOST, MOST_FILES))
         return
-    stored = complete(rows.add(new, MOST, MOST_FILES))
-    assert stored.blob == blob
-    model.all.append(stored)
+    entries = complete(rows.add(new, MOST, MOST_FILES))
+    assert entries.blob == blob
+    model.all.append(entries)
 
 
 def delete_from_both(connection: Connection, model: Model, owner: str, place: int) -> None:
@@ -107,7 +107,7 @@ def delete_from_both(connection: Connection, model: Model, owner: str, place: in
     assert list(complete(rows.delete(owner, mine[place].id))) == model.remove([mine[place]])
 
 
-async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
+async def test_P9_many_files_of_a_user_are_deleted_in_batches(tmp_path: Path):
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
     many = 2 * BATCH_SIZE + 3
     await asyncio.gather(*[add(store, content=str(number)) for number in range(many)])
@@ -116,24 +116,24 @@ async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
     await store.close()
 
 
-# What meets on a server. Each test stops one transaction before its commit, until the other waits for it.
+# Concurrent transactions. Each test stops one before its commit until the other waits for it.
 
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[Store]:
-    opened = await open_store(postgres_url)
-    yield opened
-    await opened.close()
+    store = await open_store(postgres_url)
+    yield store
+    await store.close()
 
 
 class Meeting:
-    """Two at the same time: one that has done its work and not committed, and one that comes then."""
+    """Two concurrent transactions: one that has not committed, and one that starts then."""
 
     def __init__(self, url: str) -> None:
         self._engine = create_async_engine(url.replace("://", "+asyncpg://", 1))
 
     async def of(self, first: Callable[[Connection], object], second: Awaitable[object]) -> object:
-        """What the second finds, once the first is committed."""
+        """Return the result of the second, once the first is committed."""
         async with asyncio.timeout(PATIENCE), self._engine.connect() as connection:
             await connection.run_sync(first)
             coming = asyncio.ensure_future(second)
@@ -141,13 +141,13 @@ class Meeting:
                 await settle(1)
             assert not coming.done(), "the second did not wait for the first"
             await connection.commit()
-            found = await asyncio.gather(coming, return_exceptions=True)
-        return found[0]
+            results = await asyncio.gather(coming, return_exceptions=True)
+        return results[0]
 
     async def _somebody_waits(self) -> bool:
         async with self._engine.connect() as connection:
-            found = await connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
-            return found.scalar_one() > 0
+            result = await connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            return result.scalar_one() > 0
 
     async def close(self) -> None:
         await self._engine.dispose()
@@ -155,22 +155,20 @@ class Meeting:
 
 @pytest.fixture
 async def meeting(postgres_url: str) -> AsyncIterator[Meeting]:
-    opened = Meeting(postgres_url)
-    yield opened
-    await opened.close()
+    store = Meeting(postgres_url)
+    yield store
+    await store.close()
 
 
 @pytest.mark.full
-async def test_P9_the_second_of_two_with_the_same_bytes_gets_the_blob_of_the_first_and_keeps_it(
-    store: Store, meeting: Meeting
-):
+async def test_P9_a_concurrent_upload_of_the_same_bytes_shares_the_blob(store: Store, meeting: Meeting):
     same = attachment()
-    found = await meeting.of(lambda connection: add_to(connection, same), store.files.add(attachment(), NO_LIMIT))
-    assert isinstance(found, Attachment)
-    assert found.blob == same.blob
+    result = await meeting.of(lambda connection: add_to(connection, same), store.files.add(attachment(), NO_LIMIT))
+    assert isinstance(result, Attachment)
+    assert result.blob == same.blob
     assert await meeting.of(
         lambda connection: complete(store_in(connection).files.delete("ann", same.id)),
-        store.files.delete("ann", found.id),
+        store.files.delete("ann", result.id),
     ) == (same.blob,)
 
 
@@ -189,13 +187,11 @@ CHANGES: Mapping[str, Callable[[Store, Attachment], Awaitable[object]]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("change", CHANGES)
-async def test_P9_whoever_changes_files_of_a_user_waits_for_who_is_at_it_and_then_does(
-    store: Store, meeting: Meeting, change: str
-):
-    # Before anything else: two who each hold what the other needs would both have to begin anew.
+async def test_P9_changes_of_one_users_files_wait_for_each_other(store: Store, meeting: Meeting, change: str):
+    # The first lock: two transactions that each hold a lock of the other would both have to retry.
     one = await add(store)
-    found = await meeting.of(lambda connection: lock_files(connection, "ann"), CHANGES[change](store, one))
-    assert not isinstance(found, BaseException)
+    result = await meeting.of(lambda connection: lock_files(connection, "ann"), CHANGES[change](store, one))
+    assert not isinstance(result, BaseException)
     assert await is_there(store, one) == (change == "add")
 
 
@@ -211,30 +207,30 @@ async def test_P9_files_of_one_user_do_not_wait_for_those_of_another(store: Stor
 
 @pytest.mark.full
 @pytest.mark.parametrize("who", ["user", "cleaner"])
-async def test_P10_a_file_named_by_a_run_is_deleted_after_it_by_its_user_and_not_by_cleaning(
+async def test_P10_a_file_of_a_new_run_can_be_deleted_by_its_user_but_not_by_cleanup(
     store: Store, meeting: Meeting, who: str
 ):
     one = await add(store)
-    admitted = with_files(admission("r1"), one)
+    result = with_files(admission("r1"), one)
     cleaning = who == "cleaner"
     deleting = store.files.delete_unused(at(9), 9) if cleaning else store.files.delete("ann", one.id)
-    found = await meeting.of(lambda connection: complete(store_in(connection).runs.admit(admitted)), deleting)
-    assert found == ((0, ()) if cleaning else (one.blob,))
+    results = await meeting.of(lambda connection: complete(store_in(connection).runs.admit(result)), deleting)
+    assert results == ((0, ()) if cleaning else (one.blob,))
     assert [ref.is_there for ref in await store.files.list_refs("thread-1")] == [cleaning]
 
 
 @pytest.mark.full
-async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(store: Store, meeting: Meeting):
+async def test_P10_a_run_with_a_file_in_deletion_is_rejected(store: Store, meeting: Meeting):
     one = await add(store)
-    found = await meeting.of(
+    result = await meeting.of(
         partial(files.delete_if_unused, ids=[one.id]), store.runs.admit(with_files(admission("r1"), one))
     )
-    assert isinstance(found, InvalidRequest)
+    assert isinstance(result, InvalidRequest)
     assert not await has_run(store, "ann", "r1")
 
 
 @pytest.mark.full
-async def test_F4_a_thread_that_is_forked_is_deleted_after_it_and_its_files_stay(store: Store, meeting: Meeting):
+async def test_F4_a_deletion_waits_for_a_fork_and_keeps_its_files(store: Store, meeting: Meeting):
     one = await add(store)
     await store.runs.admit(with_files(admission("r1"), one))
     options = ForkOptions(thread="thread-1", id="fork", now=at(9))

@@ -1,4 +1,4 @@
-"""Copies of a database that is in use: whole, of one moment, and never over something else."""
+"""Backups of a database in use: complete, of one moment, and never over an existing file."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,12 +17,12 @@ WRITES = 200
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    yield opened
-    await opened.close()
+    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield store
+    await store.close()
 
 
-async def test_C1_a_copy_made_while_others_write_opens_and_holds_whole_writes(store: Store, tmp_path: Path):
+async def test_C1_a_backup_during_writes_contains_whole_writes(store: Store, tmp_path: Path):
     lease = await begin(store, "r1")
 
     async def write() -> None:
@@ -35,10 +35,10 @@ async def test_C1_a_copy_made_while_others_write_opens_and_holds_whole_writes(st
     await asyncio.to_thread(backup_file, tmp_path / "recto.db", tmp_path / "copy.db")
     await writing
     copy = await open_store(f"sqlite:///{tmp_path / 'copy.db'}")
-    found = await copy.runs.find("ann", "r1")
-    assert 20 <= found.last_event <= 2 * WRITES
-    assert len(await copy.events.list_after(lease.run, 0, 10 * WRITES)) == found.last_event
-    assert found.last_event % 2 == 0
+    result = await copy.runs.find("ann", "r1")
+    assert 20 <= result.last_event <= 2 * WRITES
+    assert len(await copy.events.list_after(lease.run, 0, 10 * WRITES)) == result.last_event
+    assert result.last_event % 2 == 0
     await copy.close()
     assert sorted(path.name for path in tmp_path.glob("copy.db*")) == ["copy.db"]
 
@@ -46,13 +46,13 @@ async def test_C1_a_copy_made_while_others_write_opens_and_holds_whole_writes(st
 async def test_C1_nothing_is_overwritten(store: Store, tmp_path: Path):
     target = tmp_path / "mine.txt"
     target.write_text("precious", encoding="utf-8")
-    for taken in (target, tmp_path):
+    for claim in (target, tmp_path):
         with pytest.raises(SettingsError, match="Choose a new one"):
-            backup_file(tmp_path / "recto.db", taken)
+            backup_file(tmp_path / "recto.db", claim)
     assert target.read_text(encoding="utf-8") == "precious"
 
 
-async def test_C1_a_folder_or_a_database_that_is_not_there_is_told_and_leaves_nothing(store: Store, tmp_path: Path):
+async def test_C1_a_missing_folder_or_database_is_an_error_and_leaves_nothing(store: Store, tmp_path: Path):
     before = sorted(tmp_path.iterdir())
     for source, target in (("recto.db", "nowhere/copy.db"), ("unknown.db", "copy.db")):
         with pytest.raises(StoreDown, match="could not be copied"):

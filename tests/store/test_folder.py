@@ -1,4 +1,4 @@
-"""The data folder: one process at a time, under one name."""
+"""The data folder: one process at a time, one node name."""
 
 import logging
 import os
@@ -29,17 +29,17 @@ signal.pause()
 """
 
 
-def test_a_second_process_is_refused_and_told_what_to_do(tmp_path: Path):
+def test_a_second_process_is_rejected_with_advice(tmp_path: Path):
     with held_elsewhere(tmp_path):
-        with pytest.raises(SettingsError) as refused:
+        with pytest.raises(SettingsError) as error:
             DataFolder(tmp_path)
-        assert str(refused.value) == (
+        assert str(error.value) == (
             f"Setting data is '{tmp_path}'; another Recto is using it. "
             "Stop that one, or name another folder with --data."
         )
 
 
-def test_a_process_that_was_killed_holds_nothing(tmp_path: Path):
+def test_a_killed_process_releases_the_folder(tmp_path: Path):
     with held_elsewhere(tmp_path) as (holder, node):
         holder.kill()
         holder.wait()
@@ -48,7 +48,7 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path: Path):
     folder.close()
 
 
-def test_a_server_tells_its_address_while_it_holds_the_folder_and_no_older_one_is_told(tmp_path: Path):
+def test_the_address_counts_only_while_the_folder_is_locked(tmp_path: Path):
     address = tmp_path / "address"
     address.write_text("http://127.0.0.1:1", encoding="ascii")
     folder = DataFolder(tmp_path)
@@ -60,7 +60,7 @@ def test_a_server_tells_its_address_while_it_holds_the_folder_and_no_older_one_i
     assert not address.exists()
 
 
-def test_who_looks_whether_a_folder_is_held_keeps_nobody_from_it(tmp_path: Path):
+def test_checking_the_lock_does_not_block_others(tmp_path: Path):
     DataFolder(tmp_path).close()
     looking = FileLock(tmp_path / "lock", thread_local=False)
     looking.acquire()
@@ -71,7 +71,7 @@ def test_who_looks_whether_a_folder_is_held_keeps_nobody_from_it(tmp_path: Path)
     assert not is_locked(tmp_path)
 
 
-def test_a_node_keeps_its_name_over_restarts_and_shares_it_with_nobody(tmp_path: Path):
+def test_a_node_has_a_unique_name_that_survives_restarts(tmp_path: Path):
     names: list[str] = []
     for place in ("a", "a", "b"):
         folder = DataFolder(tmp_path / place)
@@ -84,7 +84,7 @@ def test_a_node_keeps_its_name_over_restarts_and_shares_it_with_nobody(tmp_path:
     assert str(uuid.UUID(names[0])) == names[0]
 
 
-def test_git_sees_nothing_of_a_folder_that_was_made_in_a_project_and_all_of_one_that_was_there(tmp_path: Path):
+def test_git_ignores_a_new_folder_and_no_existing_one(tmp_path: Path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     folder = DataFolder(tmp_path / "recto-data")
     (tmp_path / "recto-data" / "secret").write_text("secret")
@@ -95,18 +95,18 @@ def test_git_sees_nothing_of_a_folder_that_was_made_in_a_project_and_all_of_one_
     assert not (tmp_path / ".gitignore").exists()
 
 
-def test_a_path_that_is_no_folder_is_refused(tmp_path: Path):
+def test_a_path_of_a_file_is_rejected(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="it cannot be used"):
         DataFolder(tmp_path / "file")
 
 
-# Only for whoever runs the server
+# File modes
 
 
 @pytest.fixture
 def open_umask() -> Generator[None]:
-    """What is made is readable by all, unless whoever makes it says otherwise."""
+    """Let new files be readable by all, unless the code sets a mode."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -117,21 +117,19 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("open_umask")
-async def test_C3_what_was_said_can_be_read_by_nobody_else_on_the_machine(tmp_path: Path):
+async def test_C3_only_the_owner_can_read_the_data(tmp_path: Path):
     folder = DataFolder(tmp_path / "a" / "data")
     store = await open_store(folder.database_url)
     await admit(store, "r1")
-    found = modes(folder.path)
+    result = modes(folder.path)
     await store.close()
     folder.close()
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
-    assert found == {"recto.db": 0o600, "recto.db-shm": 0o600, "recto.db-wal": 0o600}
+    assert result == {"recto.db": 0o600, "recto.db-shm": 0o600, "recto.db-wal": 0o600}
 
 
 @pytest.mark.usefixtures("open_umask")
-async def test_C3_a_database_that_others_could_read_is_closed_to_them_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_C3_a_readable_database_becomes_private_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     url = f"sqlite:///{tmp_path / 'recto.db'}"
     await (await open_store(url)).close()
     assert not caplog.records
@@ -139,16 +137,16 @@ async def test_C3_a_database_that_others_could_read_is_closed_to_them_with_a_war
     with caplog.at_level(logging.WARNING, "recto.store"):
         store = await open_store(url)
     await admit(store, "r1")
-    found = modes(tmp_path)
+    result = modes(tmp_path)
     await store.close()
-    assert set(found.values()) == {0o600}
+    assert set(result.values()) == {0o600}
     warning = f"Others could read {tmp_path / 'recto.db'} and may have done so. Now only you can."
     assert [record.getMessage() for record in caplog.records] == [warning]
 
 
 @contextmanager
 def held_elsewhere(path: Path) -> Generator[tuple["subprocess.Popen[str]", str]]:
-    """Another process has the folder open. Gives that process and its node's name."""
+    """Start another process that has the folder open. Yield that process and its node's name."""
     command = [sys.executable, "-c", HOLDER, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

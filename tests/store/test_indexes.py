@@ -1,4 +1,4 @@
-"""Queries find their rows by an index: they cost no more in a long log, a long list or a large share."""
+"""Queries use indexes: their cost does not grow with the log, the list or the shares."""
 
 from functools import partial
 
@@ -35,12 +35,12 @@ def test_P9_attachments_are_found_by_an_index_and_never_sorted():
     assert "TEMP B-TREE" not in str(plan)
 
 
-def test_F10_a_user_of_a_dataset_is_found_among_many_by_an_index():
+def test_F10_a_share_is_found_by_an_index():
     many = tuple(f"user-{number}" for number in range(1_000))
     with tables() as connection:
-        made = StoredDataset(id="d1", owner="ann", name="All", shared_with=many, created=START, updated=START)
+        new = StoredDataset(id="d1", owner="ann", name="All", shared_with=many, created=START, updated=START)
         datasets = store_in(connection).datasets
-        complete(datasets.create(made))
+        complete(datasets.create(new))
         plan = plan_of(
             connection,
             lambda: complete(datasets.get("user-7", "d1")),
@@ -54,7 +54,7 @@ def test_F10_a_user_of_a_dataset_is_found_among_many_by_an_index():
     assert not [step for step in plan if step.startswith("SCAN")]
 
 
-def test_P13_neither_a_day_nor_the_markers_that_hide_it_are_looked_up_in_the_whole_log():
+def test_P13_a_day_and_its_markers_are_found_by_an_index():
     with tables() as connection:
         connection.execute(THREADS.insert(), {"id": "t", "owner": "ann", "last_seq": 0, "created": 0, "updated": 0})
         plan = plan_of(
@@ -74,13 +74,15 @@ def test_P7_ended_runs_are_found_by_an_index_and_never_sorted():
     assert "B-TREE" not in str(plan)
 
 
-def test_S6_declared_fields_are_one_question_and_data_of_a_skill_another():
+def test_S6_fields_take_one_statement_and_skill_data_another():
     changes = ProfileChange(fields={"birth_info": {"date": "x"}, "b": 2, "c": 3}, skill_data={"bazi": [1], "tarot": 2})
-    names, found = ["b", "birth_info", "no"], list[object]()
+    names, result = ["b", "birth_info", "no"], list[object]()
     with tables() as connection:
         users = store_in(connection).users
         complete(users.change_profile("ann", changes, START, 999))
-        (question,) = statements_of(connection, lambda: found.append(complete(users.read_fields("ann", names))))
+        (question,) = statements_of(connection, lambda: result.append(complete(users.read_fields("ann", names))))
         assert "profile_fields" in question
-        assert len(statements_of(connection, lambda: found.append(complete(users.read_skill_data("ann", "bazi"))))) == 1
-    assert found == [{"b": 2, "birth_info": {"date": "x"}}, [1]]
+        assert (
+            len(statements_of(connection, lambda: result.append(complete(users.read_skill_data("ann", "bazi"))))) == 1
+        )
+    assert result == [{"b": 2, "birth_info": {"date": "x"}}, [1]]

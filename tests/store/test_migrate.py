@@ -1,4 +1,4 @@
-"""Bringing a database to this version's tables, from each there ever was."""
+"""Migration of a database from every revision."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -32,23 +32,21 @@ REVISIONS = tuple(script.revision for script in ScriptDirectory(str(FOLDER)).wal
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     if request.param == "sqlite":
-        opened: Database = SqliteDatabase(tmp_path / "recto.db")
+        store: Database = SqliteDatabase(tmp_path / "recto.db")
     else:
         server: PostgresServer = request.getfixturevalue("postgres")
-        opened = PostgresDatabase(server.url(server.create_database()).replace("://", "+asyncpg://", 1))
-    yield opened
-    await opened.close()
+        store = PostgresDatabase(server.url(server.create_database()).replace("://", "+asyncpg://", 1))
+    yield store
+    await store.close()
 
 
-def test_the_head_is_the_newest_step():
+def test_the_head_is_the_newest_revision():
     assert ScriptDirectory(str(FOLDER)).get_heads() == [HEAD]
     assert REVISIONS[-1] == HEAD
 
 
 @pytest.mark.parametrize("beginning", REVISIONS)
-async def test_from_every_older_version_rows_stay_and_the_tables_become_those_of_the_schema(
-    database: Database, beginning: str
-):
+async def test_a_migration_from_any_revision_keeps_rows_and_gives_the_schema(database: Database, beginning: str):
     await bring_to(database, beginning)
     before = await database.write(fill_tables)
     assert before
@@ -58,22 +56,22 @@ async def test_from_every_older_version_rows_stay_and_the_tables_become_those_of
     assert await database.read(without_row_ids) == {"events", "segments"}
     after = await database.read(all_rows)
     for table, rows in before.items():
-        kept = [{name: row[name] for name in rows[0] if name in row} for row in after[table]]
-        assert kept == [{name: row[name] for name in row if name in after[table][0]} for row in rows]
+        rest = [{name: row[name] for name in rows[0] if name in row} for row in after[table]]
+        assert rest == [{name: row[name] for name in row if name in after[table][0]} for row in rows]
 
 
-async def test_an_empty_database_gets_at_once_what_the_steps_come_to(database: Database):
+async def test_an_empty_database_gets_the_same_tables_as_a_migrated_one(database: Database):
     await database.write(migrate)
-    at_once = await database.read(built)
+    at_once = await database.read(describe_tables)
     assert await database.read(differences) == []
     await database.write(METADATA.drop_all)
     await database.write(lambda connection: connection.execute(text("DROP TABLE alembic_version")))
     await bring_to(database, REVISIONS[0])
     await database.write(migrate)
-    assert at_once == await database.read(built)
+    assert at_once == await database.read(describe_tables)
 
 
-async def test_S6_runs_from_before_tiers_and_numbers_are_free_ones_in_the_order_of_their_ids(database: Database):
+async def test_S6_migrated_runs_get_the_free_tier_and_numbers_by_id(database: Database):
     await bring_to(database, "0005")
     await database.write(fill_tables)
     await database.write(partial(copy_run, ids=("b", "c", "a")))
@@ -84,7 +82,7 @@ async def test_S6_runs_from_before_tiers_and_numbers_are_free_ones_in_the_order_
     assert {row["tier"] for row in rows[:4]} == {"free"}
 
 
-async def test_a_newer_database_is_refused_and_untouched(database: Database):
+async def test_a_newer_database_is_rejected_unchanged(database: Database):
     await database.write(migrate)
     await database.write(fill_tables)
     await database.write(lambda connection: connection.execute(text("UPDATE alembic_version SET version_num = '9999'")))
@@ -96,15 +94,15 @@ async def test_a_newer_database_is_refused_and_untouched(database: Database):
     assert await database.read(differences) == []
 
 
-async def test_a_step_that_fails_leaves_no_table_behind(database: Database):
-    # One table of the way is taken, by something that is not ours.
+async def test_a_failed_migration_leaves_no_table_behind(database: Database):
+    # A table of another program has the name of one of ours.
     await database.write(lambda connection: connection.execute(text("CREATE TABLE profiles (note TEXT)")))
     with pytest.raises(Exception, match="already exists"):
         await database.write(migrate)
     assert await database.read(table_names) == {"profiles"}
 
 
-async def test_two_servers_may_migrate_a_database_at_once(postgres: PostgresServer):
+async def test_two_servers_can_migrate_a_database_concurrently(postgres: PostgresServer):
     url = postgres.url(postgres.create_database()).replace("://", "+asyncpg://", 1)
     first, second = PostgresDatabase(url), PostgresDatabase(url)
     await asyncio.gather(first.write(migrate), second.write(migrate))
@@ -114,7 +112,7 @@ async def test_two_servers_may_migrate_a_database_at_once(postgres: PostgresServ
     await second.close()
 
 
-# What the tests above use, in that order
+# Helpers of the tests above, in that order
 
 
 async def bring_to(database: Database, beginning: str) -> None:
@@ -127,28 +125,28 @@ def differences(connection: Connection) -> list[object]:
     return list(compare_metadata(context, METADATA))
 
 
-def built(connection: Connection) -> Mapping[str, object]:
-    """Of each table and index all that the database itself says, but for the order of columns."""
+def describe_tables(connection: Connection) -> Mapping[str, object]:
+    """Return all that the database reports of tables and indexes, except for the order of columns."""
     if connection.dialect.name == "sqlite":
         rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type = 'index'"))
     else:
         rows = connection.execute(text("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"))
     indexes = {str(name): "".join(str(sql).split()).replace('"', "") for name, sql in rows}
-    found = inspect(connection)
+    result = inspect(connection)
     tables = {
         name: (
-            sorted((column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)),
-            found.get_pk_constraint(name)["constrained_columns"],
-            sorted(str(sorted(key["constrained_columns"])) for key in found.get_foreign_keys(name)),
-            sorted(str(check["sqltext"]) for check in found.get_check_constraints(name)),
+            sorted((column["name"], str(column["type"]), column["nullable"]) for column in result.get_columns(name)),
+            result.get_pk_constraint(name)["constrained_columns"],
+            sorted(str(sorted(key["constrained_columns"])) for key in result.get_foreign_keys(name)),
+            sorted(str(check["sqltext"]) for check in result.get_check_constraints(name)),
         )
-        for name in found.get_table_names()
+        for name in result.get_table_names()
     }
     return {**tables, **indexes}
 
 
 def without_row_ids(connection: Connection) -> set[str]:
-    """Tables SQLite keeps in the order of their key. On PostgreSQL there is nothing to tell apart."""
+    """Return the tables that SQLite stores in key order. PostgreSQL has no such difference."""
     if connection.dialect.name != "sqlite":
         return {"events", "segments"}
     rows = connection.execute(text("SELECT name FROM pragma_table_list WHERE wr AND schema = 'main'"))
@@ -156,7 +154,7 @@ def without_row_ids(connection: Connection) -> set[str]:
 
 
 def fill_tables(connection: Connection) -> Mapping[str, Sequence[Mapping[str, object]]]:
-    """One row in every table there is, whatever its columns. All texts are the same, so every reference is met."""
+    """Insert one row into every table. All texts are equal, so every reference is valid."""
     for table in tables_of(connection):
         connection.execute(table.insert(), {column.name: some(column.type) for column in table.columns})
     return all_rows(connection)
@@ -182,14 +180,14 @@ def some(kind: object) -> object:
 
 
 def all_rows(connection: Connection) -> Mapping[str, Sequence[Mapping[str, object]]]:
-    found = {table.name: connection.execute(select(table)).mappings() for table in tables_of(connection)}
-    return {name: [dict(row) for row in rows] for name, rows in found.items()}
+    result = {table.name: connection.execute(select(table)).mappings() for table in tables_of(connection)}
+    return {name: [dict(row) for row in rows] for name, rows in result.items()}
 
 
 def tables_of(connection: Connection) -> list[Table]:
-    found = MetaData()
-    found.reflect(connection)
-    return [table for table in found.sorted_tables if table.name != "alembic_version"]
+    result = MetaData()
+    result.reflect(connection)
+    return [table for table in result.sorted_tables if table.name != "alembic_version"]
 
 
 def table_names(connection: Connection) -> set[str]:

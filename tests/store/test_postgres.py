@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: what every store does, and what only this one does."""
+"""The store on PostgreSQL: the common tests, and those of connections and concurrent servers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -19,7 +19,7 @@ from recto.store.ports import RunChange
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
 from tests.store.suite import StoreSuite
-from tests.store.suite.samples import NODE, admit, at, begin, claim_names, events, said
+from tests.store.suite.samples import NODE, admit, at, begin, claim_names, events, message_of
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.waiting import settle
 
@@ -30,25 +30,25 @@ PATIENCE = 20
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[Store]:
-    opened = await open_store(postgres_url)
-    yield opened
-    await opened.close()
+    store = await open_store(postgres_url)
+    yield store
+    await store.close()
 
 
 class TestPostgresStore(StoreSuite):
-    """The suite, on a server."""
+    """The common tests, on a server."""
 
 
-async def test_X4_a_message_keeps_the_id_of_its_client_that_no_index_can_hold(store: Store):
-    # Random, as an index compresses what repeats.
-    long = replace(said("m1"), client_id=token_hex(6_000))
+async def test_X4_a_client_id_may_be_too_long_for_an_index(store: Store):
+    # Random: an index compresses repetitions.
+    long = replace(message_of("m1"), client_id=token_hex(6_000))
     await store.runs.record(await begin(store, "r1"), RunChange(entries=(long,)), at(1))
     (entry,) = await store.log.read_after("thread-1")
     assert isinstance(entry, UserMessage)
     assert (entry.id, entry.client_id) == (long.id, long.client_id)
 
 
-async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store: Store, postgres_url: str):
+async def test_a_claim_skips_a_run_that_another_process_is_claiming(store: Store, postgres_url: str):
     for number in range(3):
         await admit(store, f"r{number}", f"thread-{number}")
     other = create_async_engine(driver_url(postgres_url))
@@ -59,7 +59,7 @@ async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store:
     await other.dispose()
 
 
-async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
+async def test_an_unreachable_server_is_an_error_until_it_is_back():
     with postgres_server() as server:
         store = await open_store(server.url(server.create_database()))
         lease = await begin(store, "r1")
@@ -67,14 +67,14 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
         server.stop()
         attempts = (store.runs.record(lease, events(b"lost"), at(2)), store.runs.find("ann", "r1"), store.probe())
         async with asyncio.timeout(PATIENCE):
-            found = await asyncio.gather(*attempts, return_exceptions=True)
-        assert [type(one) for one in found] == [StoreDown] * 3
+            results = await asyncio.gather(*attempts, return_exceptions=True)
+        assert [type(one) for one in results] == [StoreDown] * 3
         assert store.problem
         server.start()
         assert (await store.runs.record(lease, events(b"after"), at(3))).last_event == 2
         assert store.problem is None
         await store.close()
-        # And in the middle of a write.
+        # Also in the middle of a write.
         database = database_at(server.url())
         with pytest.raises(StoreDown):
             async with asyncio.timeout(PATIENCE), connection_held(database):
@@ -83,12 +83,12 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
         await database.close()
 
 
-async def test_a_database_that_is_not_there_is_an_error(postgres: PostgresServer):
+async def test_a_missing_database_is_an_error(postgres: PostgresServer):
     with pytest.raises(StoreDown, match="nowhere"):
         await open_store(postgres.url("nowhere"))
 
 
-async def test_who_finds_no_free_connection_in_time_is_told_so(postgres_url: str):
+async def test_a_caller_without_a_free_connection_gets_an_error(postgres_url: str):
     database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=0.1))
     async with connection_held(database):
         with pytest.raises(StoreBusy):
@@ -98,7 +98,7 @@ async def test_who_finds_no_free_connection_in_time_is_told_so(postgres_url: str
     await database.close()
 
 
-async def test_X4_leases_are_renewed_and_handed_back_while_all_connections_are_busy(postgres_url: str):
+async def test_X4_leases_are_renewed_and_released_while_all_connections_are_busy(postgres_url: str):
     database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=5))
     store = Store(database)
     lease = await begin(store, "r1")
@@ -109,18 +109,18 @@ async def test_X4_leases_are_renewed_and_handed_back_while_all_connections_are_b
     await store.close()
 
 
-async def test_a_write_whose_caller_has_gone_leaves_nothing_half_done(store: Store):
+async def test_a_cancelled_write_leaves_nothing_behind(store: Store):
     lease = await begin(store, "r1")
     writing = asyncio.create_task(store.runs.record(lease, events(b"a", b"b"), at(1)))
     await settle()
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    found = await store.events.list_after(lease.run, after=0, limit=10)
-    assert len(found) in (0, 2)
-    assert (await store.runs.record(lease, events(b"c"), at(2))).last_event == len(found) + 1
+    result = await store.events.list_after(lease.run, after=0, limit=10)
+    assert len(result) in (0, 2)
+    assert (await store.runs.record(lease, events(b"c"), at(2))).last_event == len(result) + 1
 
 
-async def test_a_statement_that_is_wrong_does_not_turn_the_light_red(postgres_url: str):
+async def test_a_wrong_statement_is_not_a_problem_of_the_database(postgres_url: str):
     database = database_at(postgres_url)
     with pytest.raises(Exception, match="nothing_of_the_kind"):
         await database.write(lambda connection: connection.execute(text("SELECT * FROM nothing_of_the_kind")))
@@ -130,7 +130,7 @@ async def test_a_statement_that_is_wrong_does_not_turn_the_light_red(postgres_ur
 
 @asynccontextmanager
 async def connection_held(database: PostgresDatabase) -> AsyncGenerator[None]:
-    """A connection stays in the middle of a write until the block ends."""
+    """Keep a connection in the middle of a write until the block ends."""
     started, goes_on = asyncio.Event(), asyncio.Event()
 
     def hold(connection: Connection) -> None:

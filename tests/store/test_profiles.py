@@ -1,4 +1,4 @@
-"""How changes of profiles are merged (RFC 7396)."""
+"""Merging of profile changes (RFC 7396)."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ VALUES: st.SearchStrategy[Json] = st.recursive(
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(NAMES, VALUES, max_size=3)
-# Of the table in RFC 7396, appendix A: those whose target and patch are objects.
+# The examples of RFC 7396, appendix A, whose target and patch are objects.
 PUBLISHED: list[tuple[dict[str, Json], dict[str, Json], dict[str, Json]]] = [
     *(({"a": "b"}, {"a": "c"}, {"a": "c"}), ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"})),
     *(({"a": "b"}, {"a": None}, {}), ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"})),
@@ -27,7 +27,7 @@ PUBLISHED: list[tuple[dict[str, Json], dict[str, Json], dict[str, Json]]] = [
 
 
 @pytest.mark.parametrize(("old", "patch", "merged"), PUBLISHED)
-def test_S6_a_change_is_merged_as_the_published_examples_say(
+def test_S6_a_change_is_merged_like_the_examples_of_the_RFC(
     old: dict[str, Json], patch: dict[str, Json], merged: dict[str, Json]
 ):
     before = repr((old, patch))
@@ -36,10 +36,10 @@ def test_S6_a_change_is_merged_as_the_published_examples_say(
 
 
 @given(old=OBJECTS, patch=OBJECTS)
-def test_S6_merged_twice_is_merged_once_and_what_is_not_named_stays(old: dict[str, Json], patch: dict[str, Json]):
-    merged = merge(old, patch)
-    assert merge(merged, patch) == merged
+def test_S6_merging_is_idempotent_and_keeps_other_names(old: dict[str, Json], patch: dict[str, Json]):
+    result = merge(old, patch)
+    assert merge(result, patch) == result
     for name in {*old, *patch}:
-        assert (name in merged) == (patch[name] is not None if name in patch else True)
+        assert (name in result) == (patch[name] is not None if name in patch else True)
         if name not in patch:
-            assert merged[name] == old[name]
+            assert result[name] == old[name]

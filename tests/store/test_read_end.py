@@ -1,4 +1,4 @@
-"""The end of a log gives the page, the manifest and the next step of the whole one (R12, R13, S1, S2)."""
+"""The end of a log gives the same page, manifest and next step as the whole log (R12, R13, S1, S2)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,19 +35,19 @@ NUMBERS = count(1)
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Connection]:
-    with tables() as opened:
-        yield opened
+    with tables() as store:
+        yield store
 
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[Entry]:
-    """A turn as runs write it, now and then with a summary, another skill, a rollback or an undo behind it."""
-    found: list[Entry] = [draw(users)]
+    """Draw a turn as runs write it, sometimes followed by a summary, a skill change, a rollback or an undo."""
+    results: list[Entry] = [draw(users)]
     for _ in range(draw(st.integers(0, 3))):
-        asked = draw(askers)
-        found += [asked, *[ToolMessage(tool_call_id=call.id, parts=(draw(words),)) for call in asked.tool_calls]]
-        found += draw(st.lists(others, max_size=1)) if draw(st.integers(0, 9)) == 0 else []
-    found.append(draw(texts))
+        request = draw(askers)
+        results += [request, *[ToolMessage(tool_call_id=call.id, parts=(draw(words),)) for call in request.tool_calls]]
+        results += draw(st.lists(others, max_size=1)) if draw(st.integers(0, 9)) == 0 else []
+    results.append(draw(texts))
     more = st.one_of(
         st.just(Compacted(upto="", summary="so far")),
         st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
@@ -55,24 +55,24 @@ def turns(draw: st.DrawFn) -> list[Entry]:
         st.just(RolledBack(to="")),
         st.just(Undone()),
     )
-    return [*found, *(draw(st.lists(more, max_size=2)) if draw(st.integers(0, 2)) == 0 else [])]
+    return [*results, *(draw(st.lists(more, max_size=2)) if draw(st.integers(0, 2)) == 0 else [])]
 
 
 @st.composite
 def talks(draw: st.DrawFn) -> tuple[Entry, ...]:
     log: list[Entry] = []
     for entry in [entry for turn in draw(st.lists(turns(), min_size=4, max_size=12)) for entry in turn]:
-        named = replace(entry, id=f"m{len(log)}")
-        said = [one.id for one in log if entry_kind(one) in MESSAGE_KINDS]
-        if isinstance(named, Compacted):
-            named = replace(named, upto=draw(st.sampled_from(said)))
-        if isinstance(named, RolledBack):
-            named = replace(named, to=draw(st.sampled_from(said)))
-        log.append(named)
+        changed = replace(entry, id=f"m{len(log)}")
+        messages = [one.id for one in log if entry_kind(one) in MESSAGE_KINDS]
+        if isinstance(changed, Compacted):
+            changed = replace(changed, upto=draw(st.sampled_from(messages)))
+        if isinstance(changed, RolledBack):
+            changed = replace(changed, to=draw(st.sampled_from(messages)))
+        log.append(changed)
     return tuple(log)
 
 
-def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True) -> str:
+def store_log(connection: Connection, log: Sequence[Entry], *, with_counts: bool = True) -> str:
     thread = f"thread{next(NUMBERS)}"
     connection.execute(THREADS.insert(), {"id": thread, "owner": "o", "last_seq": len(log), "created": 0, "updated": 0})
     rows = [
@@ -85,9 +85,9 @@ def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True
             "time": to_micros(START + timedelta(minutes=place)),
             "body": encode_entry(entry),
             "tokens": tokens_of(cast("Message", entry), OFFLINE)
-            if counted and entry_kind(entry) in MESSAGE_KINDS
+            if with_counts and entry_kind(entry) in MESSAGE_KINDS
             else None,
-            "counter": OFFLINE.name if counted else None,
+            "counter": OFFLINE.name if with_counts else None,
         }
         for place, entry in enumerate(log, start=1)
     ]
@@ -96,22 +96,28 @@ def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True
 
 
 def end_of(connection: Connection, thread: str, history: int | None = None) -> tuple[Entry, ...] | None:
-    found = read_end(connection, EndQuery(thread=thread, counter=OFFLINE.name, history=history))
-    assert not isinstance(found, MissingCounts)
-    return found.entries if found else None
+    result = read_end(connection, EndQuery(thread=thread, counter=OFFLINE.name, history=history))
+    assert not isinstance(result, MissingCounts)
+    return result.entries if result else None
 
 
 def what_comes_of(log: Sequence[Entry], facts: Facts) -> object:
-    """All that depends on a log: the page, what is said of it, and what happens next."""
+    """Return all that depends on a log: the page, its manifest, and the next step."""
     page, manifest = assemble(replace(facts, log=log))
-    seen = view(log)
+    results = view(log)
     return (
         page.body,
         manifest.rows(),
         (manifest.tokens, manifest.skill, manifest.left_alone),
-        (seen.skill, seen.state, seen.compaction, seen.messages[seen.turn_start :], pending_calls(seen)),
+        (
+            results.skill,
+            results.state,
+            results.compaction,
+            results.messages[results.turn_start :],
+            pending_calls(results),
+        ),
         next_step(log, Run()),
-        [entry for entry in seen.entries[-1:] if not isinstance(entry, UnreadMessages)],
+        [entry for entry in results.entries[-1:] if not isinstance(entry, UnreadMessages)],
     )
 
 
@@ -126,7 +132,7 @@ def what_comes_of(log: Sequence[Entry], facts: Facts) -> object:
 def test_R13_the_end_of_a_log_gives_what_the_whole_log_gives(
     connection: Connection, log: tuple[Entry, ...], read_for: int | None, less: int, facts: Facts
 ):
-    thread = stored(connection, log)
+    thread = store_log(connection, log)
     whole, end = read_entries(connection, thread), end_of(connection, thread, read_for)
     event(f"an end: {bool(end)}")
     if end:
@@ -138,16 +144,16 @@ def test_R13_the_end_of_a_log_gives_what_the_whole_log_gives(
 @pytest.mark.full
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(log=talks(), more=turns(), read_for=st.none() | st.integers(0, 6))
-def test_R13_the_end_of_a_log_goes_on_as_the_whole_log_does(
+def test_R13_the_end_of_a_log_continues_like_the_whole_log(
     connection: Connection, log: tuple[Entry, ...], more: Sequence[Entry], read_for: int | None
 ):
-    thread = stored(connection, log)
+    thread = store_log(connection, log)
     whole, end = read_entries(connection, thread), end_of(connection, thread, read_for)
-    said = [replace(entry, id=f"n{place}") for place, entry in enumerate(more)]
-    said = [entry for entry in said if not isinstance(entry, (RolledBack, Undone, Compacted))]
-    for length in range(len(said) + 1) if end else ():
-        facts, grown = Facts(log=(), history=read_for), said[:length]
-        assert what_comes_of((*(end or ()), *grown), facts) == what_comes_of((*whole, *grown), facts)
+    messages = [replace(entry, id=f"n{place}") for place, entry in enumerate(more)]
+    messages = [entry for entry in messages if not isinstance(entry, (RolledBack, Undone, Compacted))]
+    for length in range(len(messages) + 1) if end else ():
+        facts, tail = Facts(log=(), history=read_for), messages[:length]
+        assert what_comes_of((*(end or ()), *tail), facts) == what_comes_of((*whole, *tail), facts)
 
 
 def long_log(turns: int = 50) -> tuple[Entry, ...]:
@@ -158,9 +164,9 @@ def long_log(turns: int = 50) -> tuple[Entry, ...]:
     )
 
 
-def test_R13_what_a_summary_stands_for_is_one_entry_that_was_not_read(connection: Connection):
+def test_R13_a_placeholder_stands_for_the_messages_of_a_summary(connection: Connection):
     log = (*long_log(), Compacted(id="sum", upto="s48", summary="so far"), user("new"))
-    end = end_of(connection, stored(connection, log))
+    end = end_of(connection, store_log(connection, log))
     assert end
     unread = end[0]
     assert isinstance(unread, UnreadMessages)
@@ -169,20 +175,20 @@ def test_R13_what_a_summary_stands_for_is_one_entry_that_was_not_read(connection
     assert [entry.id for entry in end[1:]] == ["u49", "a49", "r49", "s49", "sum", "new"]
 
 
-def test_S1_of_what_a_window_leaves_out_only_the_skill_is_read(connection: Connection):
+def test_S1_outside_the_window_only_the_skill_is_read(connection: Connection):
     log = (SkillChanged(id="skill", skill="bazi"), *long_log(), user("new"))
-    end = end_of(connection, stored(connection, log), 5)
+    end = end_of(connection, store_log(connection, log), 5)
     assert end
     assert [entry.id for entry in end[:3]] == ["s47", "skill", "u48"]
-    assert view(end).skill == view(read_entries(connection, stored(connection, log))).skill
+    assert view(end).skill == view(read_entries(connection, store_log(connection, log))).skill
 
 
-def test_R13_a_window_behind_a_summary_leaves_two_things_unread(connection: Connection):
+def test_R13_a_window_after_a_summary_has_two_placeholders(connection: Connection):
     log = (*long_log(30), Compacted(id="sum", upto="s9", summary="so far"), user("new"))
-    end = end_of(connection, stored(connection, log), 4)
+    end = end_of(connection, store_log(connection, log), 4)
     assert end
     assert [entry.id for entry in end[:3]] == ["s9", "s28", "u29"]
-    both = end_of(connection, stored(connection, (*log, *long_log(40)[120:])), 4)
+    both = end_of(connection, store_log(connection, (*log, *long_log(40)[120:])), 4)
     assert both
     assert [(one.first, one.id) for one in both if isinstance(one, UnreadMessages)] == [("u0", "s9"), ("u10", "s37")]
     assert [one.id for one in both if isinstance(one, Compacted)] == ["sum"]
@@ -202,12 +208,12 @@ WHOLE: dict[str, tuple[Entry, ...]] = {
 
 
 @pytest.mark.parametrize("case", WHOLE)
-def test_a_log_whose_end_needs_what_is_before_it_is_read_whole(connection: Connection, case: str):
-    assert end_of(connection, stored(connection, WHOLE[case]), 3) is None
+def test_a_log_whose_end_depends_on_earlier_entries_is_read_whole(connection: Connection, case: str):
+    assert end_of(connection, store_log(connection, WHOLE[case]), 3) is None
 
 
 def test_F4_the_log_of_a_thread_with_files_is_read_whole(connection: Connection):
-    thread = stored(connection, long_log())
+    thread = store_log(connection, long_log())
     assert end_of(connection, thread, 3)
     connection.execute(FILE_REFS.insert(), {"thread": thread, "id": "f", "body": b"{}", "created": 0})
     assert end_of(connection, thread, 3) is None

@@ -1,4 +1,4 @@
-"""The store on SQLite: what every store does, and what only this one does."""
+"""The store on SQLite: the common tests, and those of groups, checkpoints and files."""
 
 import asyncio
 import resource
@@ -20,11 +20,11 @@ from recto.store.database.sqlite import SqliteDatabase
 from recto.store.store import Store, open_store
 from tests.store.suite import StoreSuite
 from tests.store.suite.samples import at, begin, events, events_of
-from tests.store.suite.threads import listed
+from tests.store.suite.threads import list_threads
 from tests.waiting import settle
 
 MEGABYTE = 1 << 20
-# Far longer than anything here takes: it ends a test that would wait for ever.
+# Far longer than anything here takes: it ends a test that would otherwise hang.
 PATIENCE = 20
 
 WRITER = """
@@ -48,13 +48,13 @@ asyncio.run(main())
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    yield opened
-    await opened.close()
+    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield store
+    await store.close()
 
 
 class TestSqliteStore(StoreSuite):
-    """The suite, on a file."""
+    """The common tests, on a file."""
 
 
 # Groups of writes
@@ -89,7 +89,7 @@ async def test_a_write_that_fails_fails_alone_and_leaves_nothing(tmp_path: Path)
     await database.close()
 
 
-async def test_who_comes_when_the_queue_is_full_is_told_so(tmp_path: Path):
+async def test_a_write_is_rejected_while_the_queue_is_full(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(waiting=3))
     async with paused(database):
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(3)]
@@ -103,16 +103,16 @@ async def test_who_comes_when_the_queue_is_full_is_told_so(tmp_path: Path):
     await database.close()
 
 
-async def test_a_write_whose_caller_has_gone_does_no_harm_to_the_others(tmp_path: Path):
+async def test_a_cancelled_write_does_not_affect_other_writes(tmp_path: Path):
     database = await numbers_in(tmp_path)
     async with paused(database):
-        gone = asyncio.create_task(database.write(adding(1)))
+        removed = asyncio.create_task(database.write(adding(1)))
         stays = asyncio.create_task(database.write(adding(2)))
         await settle(1)
-        gone.cancel()
+        removed.cancel()
     await stays
-    assert gone.cancelled()
-    # It was in the queue already, and there it is whole.
+    assert removed.cancelled()
+    # It was queued already and is stored completely.
     assert await database.read(numbers) == [1, 2]
     await database.close()
 
@@ -120,7 +120,7 @@ async def test_a_write_whose_caller_has_gone_does_no_harm_to_the_others(tmp_path
 # The end of the writer
 
 
-async def test_closing_commits_what_waits(tmp_path: Path):
+async def test_closing_commits_pending_writes(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=7, waiting=20))
     async with paused(database):
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(20)]
@@ -134,7 +134,7 @@ async def test_closing_commits_what_waits(tmp_path: Path):
     await database.close()
 
 
-async def test_a_closed_database_says_so(tmp_path: Path):
+async def test_a_closed_database_rejects_reads_and_writes(tmp_path: Path):
     database = await numbers_in(tmp_path)
     await database.close()
     async with asyncio.timeout(PATIENCE):
@@ -146,7 +146,7 @@ async def test_a_closed_database_says_so(tmp_path: Path):
     assert database.problem == "it is closed"
 
 
-async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: Path):
+async def test_a_dead_writer_fails_all_writes_and_reports_a_problem(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=2))
     await database.write(adding(0))
     async with paused(database):
@@ -154,16 +154,16 @@ async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: P
         waiting = [asyncio.create_task(database.write(work)) for work in works]
         await settle(1)
     async with asyncio.timeout(PATIENCE):
-        found = await asyncio.gather(*waiting, return_exceptions=True)
+        results = await asyncio.gather(*waiting, return_exceptions=True)
         with pytest.raises(StoreDown, match="its writer has stopped: out"):
             await database.write(adding(5))
-    assert [type(one) for one in found] == [StoreDown] * 4
+    assert [type(one) for one in results] == [StoreDown] * 4
     assert database.problem == "its writer has stopped: out"
     assert await database.read(numbers) == [0]
     await database.close()
 
 
-async def test_a_file_that_is_no_database_or_cannot_be_opened_is_an_error(tmp_path: Path):
+async def test_an_unusable_file_is_an_error(tmp_path: Path):
     (tmp_path / "recto.db").write_bytes(b"Dear diary, " * 1000)
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(StoreDown, match="not a database"):
@@ -176,7 +176,7 @@ async def test_a_file_that_is_no_database_or_cannot_be_opened_is_an_error(tmp_pa
 
 
 @pytest.mark.parametrize(("setting", "number"), [("NORMAL", 1), ("FULL", 2)])
-async def test_every_connection_has_the_settings_asked_for(tmp_path: Path, setting: Synchronous, number: int):
+async def test_every_connection_has_the_configured_settings(tmp_path: Path, setting: Synchronous, number: int):
     database = await numbers_in(tmp_path, SqliteSettings(synchronous=setting))
     names = ("synchronous", "journal_mode", "foreign_keys")
 
@@ -189,7 +189,7 @@ async def test_every_connection_has_the_settings_asked_for(tmp_path: Path, setti
 
 
 @pytest.mark.parametrize("name", ["what?", "a?mode=memory", "50%", "#1", "a b&c=d"])
-async def test_C3_the_file_is_where_its_path_says_whatever_is_in_it(tmp_path: Path, name: str):
+async def test_C3_a_path_may_contain_any_characters(tmp_path: Path, name: str):
     folder = tmp_path / name
     folder.mkdir()
     store = await open_store(f"sqlite:///{folder / 'recto.db'}")
@@ -199,13 +199,13 @@ async def test_C3_the_file_is_where_its_path_says_whatever_is_in_it(tmp_path: Pa
     assert (folder / "recto.db").stat().st_size > 0
 
 
-def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path):
+def test_acknowledged_writes_survive_a_kill(tmp_path: Path):
     url = f"sqlite:///{tmp_path / 'recto.db'}"
     acknowledged: dict[str, int] = {}
     with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for count, line in enumerate(writer.stdout):
-            # A last line that the kill cut short acknowledges nothing.
+            # The kill may truncate the last line, which then acknowledges nothing.
             if line.endswith("\n"):
                 run, number = line.split()
                 acknowledged[run] = int(number)
@@ -214,13 +214,13 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path):
     with closing(sqlite3.connect(tmp_path / "recto.db")) as driver:
         assert driver.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = driver.execute("SELECT run, COUNT(*), MAX(number) FROM events GROUP BY run").fetchall()
-        counted = dict(driver.execute("SELECT id, last_event FROM runs").fetchall())
+        counts = dict(driver.execute("SELECT id, last_event FROM runs").fetchall())
     assert len(acknowledged) == 4
-    assert all(count == highest == counted[run] for run, count, highest in rows)
-    assert all(counted[run] >= number for run, number in acknowledged.items())
+    assert all(count == highest == counts[run] for run, count, highest in rows)
+    assert all(counts[run] >= number for run, number in acknowledged.items())
 
 
-async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path: Path):
+async def test_a_full_disk_fails_writes_until_there_is_room_again(tmp_path: Path):
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
     lease = await begin(store, "r1")
     with files_of_at_most(MEGABYTE):
@@ -230,27 +230,27 @@ async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path:
         assert store.problem is not None
         with pytest.raises(StoreDown):
             await store.runs.record(lease, events(b"y" * MEGABYTE), at(2))
-        kept = [body for _, body in await events_of(store, lease.run)]
-        assert kept == [b"x" * 50_000] * len(kept)
-        assert kept
-    written = await store.runs.record(lease, events(b"after"), at(3))
-    assert written.last_event == len(kept) + 1
+        rest = [body for _, body in await events_of(store, lease.run)]
+        assert rest == [b"x" * 50_000] * len(rest)
+        assert rest
+    result = await store.runs.record(lease, events(b"after"), at(3))
+    assert result.last_event == len(rest) + 1
     assert store.problem is None
-    assert [body for _, body in await events_of(store, lease.run)] == [*kept, b"after"]
+    assert [body for _, body in await events_of(store, lease.run)] == [*rest, b"after"]
     await store.close()
     with closing(sqlite3.connect(tmp_path / "recto.db")) as driver:
         assert driver.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-async def test_P17_titles_are_found_in_any_case_of_any_script(store: Store):
-    # SQLite itself knows only that of ASCII.
+async def test_P17_title_search_ignores_case_in_any_script(store: Store):
+    # SQLite itself folds the case of ASCII only.
     await begin(store, "r1")
     await store.threads.rename("ann", "thread-1", "Äpfel Straße ПРИВЕТ οδός")
     for search in ("ÄPFEL", "äpfel", "Äpf", "STRASSE", "привет", "ΟΔΌΣ"):
-        assert await listed(store, search=search) == ["thread-1"]
+        assert await list_threads(store, search=search) == ["thread-1"]
 
 
-# What the tests above use, in that order
+# Helpers of the tests above, in that order
 
 
 async def numbers_in(folder: Path, settings: SqliteSettings | None = None) -> SqliteDatabase:
@@ -261,7 +261,7 @@ async def numbers_in(folder: Path, settings: SqliteSettings | None = None) -> Sq
 
 @asynccontextmanager
 async def paused(database: SqliteDatabase) -> AsyncGenerator[None]:
-    """Holds the writer in the middle of a write, so that others gather behind it, until the block ends."""
+    """Hold the writer in the middle of a write, so that others queue behind it, until the block ends."""
     started, goes_on, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
 
     def hold(_connection: Connection) -> None:
@@ -298,7 +298,7 @@ def numbers(connection: Connection) -> list[int]:
 
 
 def commits(folder: Path) -> int:
-    """How many commits the write-ahead log holds: a frame that ends one says how large the database is then."""
+    """Return the number of commits in the write-ahead log: a frame that ends one contains the size of the database."""
     log = (folder / "recto.db-wal").read_bytes()
     page_size, salts = struct.unpack(">I", log[8:12])[0], log[16:24]
     frames = [log[at : at + 24] for at in range(32, len(log), 24 + page_size)]
@@ -307,7 +307,7 @@ def commits(folder: Path) -> int:
 
 @contextmanager
 def files_of_at_most(size: int) -> Generator[None]:
-    """No file grows further, as where the disk is full."""
+    """Let no file grow, like a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:

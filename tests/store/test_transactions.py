@@ -1,4 +1,4 @@
-"""One transaction for each question: what the docstrings of the store promise, read from its code, and tried."""
+"""Each repository method is one transaction, as its source says, with one snapshot."""
 
 import asyncio
 import inspect
@@ -24,14 +24,14 @@ REPEATED = re.compile(r"^ +(?:async )?(?:while|for) (?:.*:$[\s\S]*|.*)self\._?da
 PASSED_ON = re.compile(r"self\._?database\b(?!\.)")
 # Methods with more than one transaction, and the reason.
 SEVERAL = {
-    # Its write and its read have no relation.
+    # Its write and its read are unrelated.
     "Store.probe",
     # Repeats until nothing is missing; the result comes from one transaction.
     "Messages._read_parsed",
     # Searches without a write lock; the deletion checks again what it deletes.
     "Files.delete_unused",
 }
-# Methods that pass the database on, because one transaction may not hold so much: each piece checks before it acts.
+# Methods that pass the database on, because their work is too large for one transaction.
 IN_PIECES = {
     *("Threads.delete", "Threads.clean", "Users.delete"),
     # Takes as long as its reader does. Each page is one transaction.
@@ -61,28 +61,28 @@ async def test_each_method_of_a_repository_is_one_transaction(tmp_path: Path):
     assert len([name for name, source in sources.items() if SINGLE.search(source)]) > 50
 
 
-async def test_a_read_on_sqlite_sees_one_moment(tmp_path: Path):
+async def test_a_read_on_sqlite_has_one_snapshot(tmp_path: Path):
     database = SqliteDatabase(tmp_path / "recto.db")
     await database.write(migrate)
-    looked, written = threading.Event(), threading.Event()
+    looked, result = threading.Event(), threading.Event()
 
     def look_twice(connection: Connection) -> tuple[int, int]:
         first = count_notes(connection)
         looked.set()
-        assert written.wait(PATIENCE)
+        assert result.wait(PATIENCE)
         return first, count_notes(connection)
 
     reading = asyncio.create_task(database.read(look_twice))
     await asyncio.to_thread(looked.wait, PATIENCE)
     await database.write(add_note)
-    written.set()
+    result.set()
     assert await reading == (0, 0)
     assert await database.read(count_notes) == 1
     await database.close()
 
 
 @pytest.mark.full
-async def test_a_read_on_postgres_sees_one_moment_and_cannot_write(postgres_url: str):
+async def test_a_read_on_postgres_has_one_snapshot_and_cannot_write(postgres_url: str):
     database = PostgresDatabase(postgres_url.replace("://", "+asyncpg://", 1))
 
     def look_twice(connection: Connection) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a store promises of admission: a run is stored once, with its input and its thread, or not at all."""
+"""Admission: a run is stored once, with its input and its thread, or not at all."""
 
 import asyncio
 from dataclasses import replace
@@ -13,20 +13,20 @@ TOGETHER = 20
 
 
 class AdmissionSuite:
-    async def test_an_admitted_run_waits_with_all_it_came_with(self, store: Store):
+    async def test_an_admitted_run_is_queued_with_its_request(self, store: Store):
         new = admission("r1", input=b'{ "z": 1, "a": "\xe5\x9b\x9b" }')
-        admitted = await store.runs.admit(new)
-        run = admitted.run
+        result = await store.runs.admit(new)
+        run = result.run
         assert await store.runs.find("ann", new.id) == run
-        assert (admitted.is_new, run.status, run.tier, run.can_compact) == (True, "queued", "free", True)
-        brought = ("id", "name", "owner", "thread", "agent", "input", "response_id", "created")
-        assert [getattr(run, name) for name in brought] == [getattr(new, name) for name in brought]
+        assert (result.is_new, run.status, run.tier, run.can_compact) == (True, "queued", "free", True)
+        columns = ("id", "name", "owner", "thread", "agent", "input", "response_id", "created")
+        assert [getattr(run, name) for name in columns] == [getattr(new, name) for name in columns]
         assert run.thread_created == START
         empty = {"entered", "fence", "losses", "started", "ended", "cancel", "failures", "too_long", "calls"}
         empty |= {"last_event", "outcome", "last_seq", "error", "usage"}
         assert not {name for name in empty if getattr(run, name)}
 
-    async def test_X1_the_row_that_a_run_would_have_is_the_one_it_gets_and_nothing_is_stored(self, store: Store):
+    async def test_X1_a_preview_equals_the_later_row_and_stores_nothing(self, store: Store):
         await store.users.set_tier("ann", "pro", START)
         for new in (admission("r1"), replace(admission("r2"), agent=None, fallback="chat")):
             would = await store.runs.preview_admission(new)
@@ -40,18 +40,18 @@ class AdmissionSuite:
         with pytest.raises(NotFound):
             await store.threads.get("ann", "new")
 
-    async def test_the_same_request_at_the_same_time_makes_one_run(self, store: Store):
-        found = await asyncio.gather(*(store.runs.admit(admission("r1")) for _ in range(TOGETHER)))
-        assert len({one.run.id for one in found}) == 1
-        assert [one.is_new for one in found].count(True) == 1
+    async def test_concurrent_equal_requests_make_one_run(self, store: Store):
+        results = await asyncio.gather(*(store.runs.admit(admission("r1")) for _ in range(TOGETHER)))
+        assert len({one.run.id for one in results}) == 1
+        assert [one.is_new for one in results].count(True) == 1
 
-    async def test_the_order_of_keys_does_not_make_another_request(self, store: Store):
+    async def test_the_order_of_keys_does_not_matter(self, store: Store):
         first = await store.runs.admit(admission("r1", input=b'{"a": {"x": 1, "y": [1, 2]}, "b": 2}'))
         again = await store.runs.admit(admission("r1", input=b'{"b":2,"a":{"y":[1,2],"x":1}}'))
         assert (again.run, again.is_new) == (first.run, False)
 
     @pytest.mark.parametrize("other", [b'{"n": 2}', b'{"n": true}', b'{"n": "1"}', b'{"n": 1, "m": null}', b"[1]"])
-    async def test_another_request_under_the_same_name_is_refused(self, store: Store, other: bytes):
+    async def test_another_request_under_the_same_name_is_rejected(self, store: Store, other: bytes):
         first = await store.runs.admit(admission("r1"))
         with pytest.raises(Conflict, match="'r1'"):
             await store.runs.admit(admission("r1", input=other))
@@ -59,7 +59,7 @@ class AdmissionSuite:
             await store.runs.admit(replace(admission("r2", "thread-2"), id=first.run.id))
         assert await store.runs.find("ann", "r1") == first.run
 
-    async def test_P5_a_thread_of_somebody_else_is_not_found_and_nothing_is_stored(self, store: Store):
+    async def test_P5_another_users_thread_is_not_found_and_nothing_is_stored(self, store: Store):
         await admit(store, "r1", "thread-1", owner="ann")
         for ask in (store.runs.admit, store.runs.preview_admission):
             with pytest.raises(NotFound, match="'thread-1'"):
@@ -67,9 +67,9 @@ class AdmissionSuite:
         with pytest.raises(NotFound, match="'r2'"):
             await store.runs.find("bob", "r2")
 
-    async def test_two_owners_who_want_the_same_thread_at_once_do_not_share_it(self, store: Store):
+    async def test_concurrent_users_of_a_thread_id_do_not_share_the_thread(self, store: Store):
         owners = [f"owner-{number}" for number in range(TOGETHER)]
         admissions = (store.runs.admit(admission("r1", "thread-1", owner=owner)) for owner in owners)
-        found = await asyncio.gather(*admissions, return_exceptions=True)
-        refused = [one for one in found if isinstance(one, NotFound)]
-        assert len(refused) == TOGETHER - 1
+        results = await asyncio.gather(*admissions, return_exceptions=True)
+        refusals = [one for one in results if isinstance(one, NotFound)]
+        assert len(refusals) == TOGETHER - 1

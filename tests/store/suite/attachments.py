@@ -1,4 +1,4 @@
-"""The store keeps attachments: the same bytes of a user are one blob, and none is left behind."""
+"""Attachments: equal files of a user share one blob, and no unused blob stays."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -21,7 +21,7 @@ ATTEMPTS = 6
 
 
 def attachment(owner: str = "ann", content: str = "a", *, name: str = "a.pdf", created: datetime = START) -> Attachment:
-    """A file that came in, with an id and a blob of its own."""
+    """Return a new file with its own id and blob."""
     return Attachment(
         id=new_id(),
         owner=owner,
@@ -60,18 +60,18 @@ async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
 
 
 async def pages(store: Store, size: int) -> list[Attachment]:
-    found: list[Attachment] = []
+    results: list[Attachment] = []
     cursor: str | None = None
     while True:
         page = await store.files.list_page("ann", cursor, size)
-        found += page.attachments
+        results += page.attachments
         cursor = page.next
         if cursor is None:
-            return found
+            return results
 
 
 async def fill(store: Store, owner: str, files: int) -> None:
-    """One file more, which there is room for, and another, which is too many. The first goes again."""
+    """Add a file within the limit and one above it, then delete the first."""
     extra = await store.files.add(attachment(owner, "extra"), NO_LIMIT, files)
     try:
         await store.files.add(attachment(owner, "too many"), NO_LIMIT, files)
@@ -80,7 +80,7 @@ async def fill(store: Store, owner: str, files: int) -> None:
 
 
 class AttachmentSuite:
-    async def test_P9_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store):
+    async def test_P9_an_attachment_survives_a_round_trip(self, store: Store):
         new = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
         assert await store.files.add(new, NO_LIMIT) == new
         assert await store.files.find(new.id, "ann") == new
@@ -90,29 +90,29 @@ class AttachmentSuite:
                     await ask
         assert await store.files.find(new.id) == new
 
-    async def test_P9_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store):
+    async def test_P9_equal_files_of_a_user_share_a_blob(self, store: Store):
         first = await add(store)
         new = attachment(name="b.pdf", created=at(1))
         second = await store.files.add(new, NO_LIMIT)
         assert second == replace(new, blob=first.blob)
         assert await store.files.find(new.id) == second
         other = await add(store, content="other bytes")
-        asked = [first.blob, new.blob, other.blob, "unknown"]
-        assert await store.files.find_blobs(asked) == frozenset({first.blob, other.blob})
+        requests = [first.blob, new.blob, other.blob, "unknown"]
+        assert await store.files.find_blobs(requests) == frozenset({first.blob, other.blob})
         assert await store.files.find_blobs([*[str(number) for number in range(1200)], other.blob]) == frozenset(
             {other.blob}
         )
 
-    async def test_P9_of_the_same_bytes_under_one_name_the_newest_is_found_whatever_its_id(self, store: Store):
+    async def test_P9_the_newest_of_equal_attachments_is_found(self, store: Store):
         ids = sorted(new_id() for _ in range(2))
         newer, older = (replace(attachment(created=at(minute)), id=id) for minute, id in zip((2, 1), ids, strict=True))
         for one in (newer, older):
             await store.files.add(one, NO_LIMIT)
-        found = await store.files.find_same("ann", newer.sha256, newer.name)
-        assert found is not None
-        assert found.id == newer.id
+        result = await store.files.find_same("ann", newer.sha256, newer.name)
+        assert result is not None
+        assert result.id == newer.id
 
-    async def test_P9_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store):
+    async def test_P9_equal_files_of_two_users_have_two_blobs(self, store: Store):
         both = [attachment("ann"), attachment("bob")]
         assert [await store.files.add(new, NO_LIMIT) for new in both] == both
         assert await store.files.find_same("carl", both[0].sha256, "a.pdf") is None
@@ -120,13 +120,13 @@ class AttachmentSuite:
         assert list(await store.files.delete("ann", both[0].id)) == [both[0].blob]
         assert await is_there(store, both[1])
 
-    async def test_P9_attachments_come_newest_first_page_by_page(self, store: Store):
-        # The same time in some, so that only their ids tell them apart.
-        made = [await add(store, created=at(number // 2)) for number in range(5)]
+    async def test_P9_attachments_are_listed_newest_first(self, store: Store):
+        # Some have equal times, so that their ids decide.
+        new = [await add(store, created=at(number // 2)) for number in range(5)]
         await add(store, "bob")
-        wanted = made[::-1]
+        expected = new[::-1]
         for size in (1, 2, 5, 9):
-            assert await pages(store, size) == wanted
+            assert await pages(store, size) == expected
         assert (await store.files.list_page("nobody", None, 9)).attachments == ()
 
     @pytest.mark.parametrize(
@@ -134,21 +134,19 @@ class AttachmentSuite:
         [((2 * SIZE, 0), "30 bytes of files; you may have 20"), ((NO_LIMIT, 2), "3 files; you may have 2")],
         ids=["bytes", "files"],
     )
-    async def test_P9_a_user_has_so_much_and_no_more_whoever_else_has_the_same(
-        self, store: Store, most: tuple[int, int], problem: str
-    ):
+    async def test_P9_quotas_are_per_user(self, store: Store, most: tuple[int, int], problem: str):
         await add(store, "bob")
-        made = [await store.files.add(attachment(), *most) for _ in range(2)]
+        new = [await store.files.add(attachment(), *most) for _ in range(2)]
         one_more = attachment(content="new")
-        with pytest.raises(FileRefused, match=f"you would have {problem}") as refused:
+        with pytest.raises(FileRefused, match=f"you would have {problem}") as error:
             await store.files.add(one_more, *most)
-        assert refused.value.code == "quota"
+        assert error.value.code == "quota"
         assert await store.files.find_blobs([one_more.blob]) == frozenset[str]()
         assert [await store.files.total_bytes(owner) for owner in ("ann", "bob", "nobody")] == [20, SIZE, 0]
-        await store.files.delete("ann", made[0].id)
+        await store.files.delete("ann", new[0].id)
         assert await store.files.add(one_more, *most) == one_more
 
-    async def test_P9_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store):
+    async def test_P9_a_renamed_blob_keeps_its_attachments(self, store: Store):
         first, second, other = await add(store), await add(store), await add(store, "bob")
         await store.files.rename_blob(first.blob, "new")
         assert [await is_there(store, replace(one, blob="new")) for one in (first, second)] == [True, True]
@@ -163,24 +161,24 @@ class AttachmentSuite:
             await store.files.rename_blob("new", other.blob)
         assert (await store.users.delete("ann")).blobs == ("new",)
 
-    async def test_P9_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store):
+    async def test_P9_old_unused_attachments_are_deleted_oldest_first(self, store: Store):
         old = [await add(store, content=str(number), created=at(number)) for number in (2, 0, 1)]
-        used, young = await add(store, created=at(0)), await add(store, created=at(9))
-        await store.runs.admit(with_files(admission("r1"), used))
+        older, young = await add(store, created=at(0)), await add(store, created=at(9))
+        await store.runs.admit(with_files(admission("r1"), older))
         assert await unused(store, limit=2) == (2, tuple(sorted([old[1].blob, old[2].blob])))
         assert await unused(store, limit=2) == (1, (old[0].blob,))
         assert await unused(store, limit=2) == (0, ())
-        assert [await is_there(store, one) for one in (used, young)] == [True, True]
+        assert [await is_there(store, one) for one in (older, young)] == [True, True]
 
-    async def test_P9_a_search_that_came_to_the_end_begins_anew(self, store: Store):
-        used = [await add(store, content=str(number), created=at(number)) for number in range(2)]
-        await store.runs.admit(with_files(admission("r1"), used[0]))
-        assert await unused(store, limit=1) == (1, (used[1].blob,))
-        # Behind where the search is; what stands before it comes to be unused meanwhile.
+    async def test_P9_a_finished_search_starts_over(self, store: Store):
+        older = [await add(store, content=str(number), created=at(number)) for number in range(2)]
+        await store.runs.admit(with_files(admission("r1"), older[0]))
+        assert await unused(store, limit=1) == (1, (older[1].blob,))
+        # After the position of the search; an earlier one becomes unused meanwhile.
         await store.threads.delete("ann", "thread-1")
-        assert [await unused(store, limit=1) for _ in range(3)] == [(0, ()), (1, (used[0].blob,)), (0, ())]
+        assert [await unused(store, limit=1) for _ in range(3)] == [(0, ()), (1, (older[0].blob,)), (0, ())]
 
-    async def test_P9_whatever_comes_and_goes_at_once_what_is_left_is_counted(self, store: Store):
+    async def test_P9_concurrent_changes_keep_the_totals_right(self, store: Store):
         for _ in range(ATTEMPTS):
             old = [await add(store, owner, content) for owner in ("ann", "bob") for content in "aabc"]
             changes: list[Awaitable[object]] = [
@@ -192,7 +190,7 @@ class AttachmentSuite:
             done = await asyncio.gather(*changes, return_exceptions=True)
             assert [one for one in done if isinstance(one, Exception) and not isinstance(one, NotFound)] == []
             for owner in ("ann", "bob"):
-                left = (await store.files.list_page(owner, None, 999)).attachments
-                assert await store.files.total_bytes(owner) == sum(one.size for one in left)
-                with pytest.raises(FileRefused, match=f"you would have {len(left) + 2} files"):
-                    await fill(store, owner, len(left) + 1)
+                rest = (await store.files.list_page(owner, None, 999)).attachments
+                assert await store.files.total_bytes(owner) == sum(one.size for one in rest)
+                with pytest.raises(FileRefused, match=f"you would have {len(rest) + 2} files"):
+                    await fill(store, owner, len(rest) + 1)

@@ -1,4 +1,4 @@
-"""Model calls of made-up pages, and their bodies."""
+"""Sample model calls of invented pages, and their bodies."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -9,7 +9,7 @@ from tests.store.suite.samples import at
 
 
 def call(number: int, page: str, *, shared: int = 0, new: str | None = None, manifest: bytes = b"[]") -> CallStart:
-    """A call of a page with one segment a letter; `new` are those that are sent along."""
+    """Return a call of a page with one segment per letter; `new` are the segments to store."""
     segments = [segment(letter) for letter in (page[shared:] if new is None else new)]
     return CallStart(
         number=number,
@@ -25,7 +25,7 @@ def call(number: int, page: str, *, shared: int = 0, new: str | None = None, man
 
 
 def segment(letter: str) -> Segment:
-    """Bytes that are not the letter alone, so that order and borders show."""
+    """Return bytes other than the letter alone, so that order and borders matter."""
     data = f"<{letter}>".encode() * 3
     return Segment(data=data, sha256=sha256(data).digest())
 

@@ -1,4 +1,4 @@
-"""What a store promises of long logs: what pages can show is read, the rest is summed up, and ids are looked up."""
+"""Long logs: the visible end is read, the rest is summed up, ids are looked up."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,32 +33,32 @@ def unread(end: object) -> list[tuple[str, str, int, int]]:
 
 
 class LongLogSuite:
-    async def test_S2_what_a_window_leaves_out_is_summed_up(self, store: Store):
+    async def test_S2_messages_outside_the_window_are_summed_up(self, store: Store):
         await begin_long(store)
         end = await store.log.read_end(QUERY)
         assert unread(end) == [("u0", "s7", 32, 96)]
         assert isinstance(end, LogEnd)
         assert [entry.id for entry in end.entries[:3]] == ["s7", "skill", "u8"]
         assert end.entries[0].time == at(1) + timedelta(seconds=32)
-        # A fork has the counts of what it copies.
+        # A fork copies the counts.
         await store.threads.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
         assert unread(await store.log.read_end(replace(QUERY, thread="thread-2"))) == unread(end)
 
-    async def test_what_was_not_counted_by_this_counter_is_counted_and_kept(self, store: Store):
+    async def test_missing_token_counts_are_listed_and_stored(self, store: Store):
         await begin_long(store, tokens=None)
         end = await store.log.read_end(QUERY)
         assert end == MissingCounts(upto=33)
-        found = await store.log.list_uncounted("thread-1", "mine", after=0, upto=33)
-        assert [entry.id for entry in found[:2]] == ["u0", "a0"]
-        assert len(found) == 32
-        await store.log.set_tokens("thread-1", "mine", {entry.id: 5 for entry in found})
+        result = await store.log.list_uncounted("thread-1", "mine", after=0, upto=33)
+        assert [entry.id for entry in result[:2]] == ["u0", "a0"]
+        assert len(result) == 32
+        await store.log.set_tokens("thread-1", "mine", {entry.id: 5 for entry in result})
         assert list(await store.log.list_uncounted("thread-1", "mine", after=0, upto=33)) == []
         assert unread(await store.log.read_end(QUERY)) == [("u0", "s7", 32, 160)]
         assert await store.log.read_end(replace(QUERY, counter="another")) == MissingCounts(upto=33)
 
-    async def test_P3_ids_that_are_taken_and_calls_that_were_made_are_known(self, store: Store):
+    async def test_P3_existing_ids_and_calls_are_found(self, store: Store):
         await begin_long(store)
         assert await store.log.find_ids("thread-1", ["u3", "skill", "nobody"]) == {"u3", "skill"}
         assert await store.log.find_ids("thread-2", ["u3"]) == frozenset()
-        asked = [("c3", 41), ("c3", 12), ("c", 41), ("c99", 41), ('"', 41)]
-        assert [await store.log.has_call("thread-1", upto, call) for call, upto in asked] == [True, *[False] * 4]
+        requests = [("c3", 41), ("c3", 12), ("c", 41), ("c99", 41), ('"', 41)]
+        assert [await store.log.has_call("thread-1", upto, call) for call, upto in requests] == [True, *[False] * 4]

@@ -1,4 +1,4 @@
-"""What a store promises of notes: whoever takes one, all get the same."""
+"""Notes: all callers get the same value."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ TOGETHER = 12
 
 
 class NoteSuite:
-    async def test_a_note_says_what_was_written_first_until_it_is_changed(self, store: Store):
+    async def test_the_first_value_of_a_note_stays_until_it_is_set(self, store: Store):
         assert await store.notes.find("storage") is None
         assert await store.notes.add("storage", "四 one") == "四 one"
         assert await store.notes.add("storage", "two") == "四 one"
@@ -18,6 +18,6 @@ class NoteSuite:
         await store.notes.set("other", "")
         assert (await store.notes.find("other"), await store.notes.add("other", "x")) == ("", "")
 
-    async def test_of_many_who_take_a_note_at_once_all_get_the_same(self, store: Store):
-        found = await asyncio.gather(*[store.notes.add("storage", str(number)) for number in range(TOGETHER)])
-        assert (len(set(found)), await store.notes.find("storage")) == (1, found[0])
+    async def test_concurrent_adds_of_a_note_return_the_same_value(self, store: Store):
+        results = await asyncio.gather(*[store.notes.add("storage", str(number)) for number in range(TOGETHER)])
+        assert (len(set(results)), await store.notes.find("storage")) == (1, results[0])

@@ -1,4 +1,4 @@
-"""What a store promises of profiles: kept field by field, merged, bounded, each user's own; and the tier of runs."""
+"""Profiles: merged by field, limited, separate by user; and the tier of runs."""
 
 import asyncio
 import json
@@ -33,18 +33,18 @@ async def patch_data(store: Store, data: Mapping[str, Json], owner: str = "ann")
 
 
 class ProfileSuite:
-    async def test_S6_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store):
+    async def test_S6_a_new_user_has_an_empty_profile(self, store: Store):
         assert await store.users.read_profile("ann") == StoredProfile()
         assert await store.users.read_fields("ann", ["birth_info"]) == {}
         assert await store.users.read_skill_data("ann", "bazi") is None
         assert await store.users.change_profile("ann", ProfileChange(), START, LIMIT) == StoredProfile(tier="free")
         assert [line async for line in store.users.export("ann")] == []
 
-    async def test_S6_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store):
+    async def test_S6_fields_and_skill_data_survive_a_round_trip(self, store: Store):
         change = ProfileChange(fields={"z": [1, None, {"a": None}], "birth_info": BORN}, skill_data={"bazi": [CHART]})
-        found = StoredProfile(fields=change.fields, skill_data=change.skill_data, updated=at(3))
-        assert await store.users.change_profile("ann", change, at(3), LIMIT) == found
-        assert await store.users.read_profile("ann") == found
+        result = StoredProfile(fields=change.fields, skill_data=change.skill_data, updated=at(3))
+        assert await store.users.change_profile("ann", change, at(3), LIMIT) == result
+        assert await store.users.read_profile("ann") == result
         assert list((await store.users.read_profile("ann")).fields) == ["birth_info", "z"]
         assert await store.users.read_fields("ann", ("birth_info", "absent")) == {"birth_info": BORN}
         assert await store.users.read_fields("ann", ()) == {}
@@ -53,44 +53,44 @@ class ProfileSuite:
             await store.users.read_skill_data("ann", "tarot"),
         ) == ([CHART], None)
 
-    async def test_S6_X4_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store):
+    async def test_S6_X4_a_run_without_its_lease_cannot_change_the_profile(self, store: Store):
         lease = await begin(store, "r1")
-        held = replace(keeping("bazi", "first"), lease=lease)
-        await store.users.change_profile("ann", held, START, LIMIT)
-        for lost in (replace(lease, fence=lease.fence + 1), replace(lease, run="nobody's")):
+        active = replace(keeping("bazi", "first"), lease=lease)
+        await store.users.change_profile("ann", active, START, LIMIT)
+        for stale in (replace(lease, fence=lease.fence + 1), replace(lease, run="nobody's")):
             with pytest.raises(LeaseLost):
-                await store.users.change_profile("ann", replace(keeping("bazi", "second"), lease=lost), START, LIMIT)
+                await store.users.change_profile("ann", replace(keeping("bazi", "second"), lease=stale), START, LIMIT)
         assert await store.users.read_skill_data("ann", "bazi") == "first"
         await store.users.delete("ann")
         with pytest.raises(LeaseLost):
-            await store.users.change_profile("ann", held, START, LIMIT)
+            await store.users.change_profile("ann", active, START, LIMIT)
         assert await store.users.read_profile("ann") == StoredProfile()
 
-    async def test_S6_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store):
+    async def test_S6_a_change_can_replace_values(self, store: Store):
         await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
         await patch_data(store, {"bazi": {"a": 1}, "tarot": 2, "gone": 3})
         born: Json = {"time": "y", "deep": {"none": None}}
         skill_data: Mapping[str, Json] = {"bazi": [3], "gone": None}
         change = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data=skill_data, replaces=True)
-        found = await store.users.change_profile("ann", change, START, LIMIT)
-        assert found.fields == {"birth_info": born, "other": {"b": 2}}
-        assert found.skill_data == {"bazi": [3], "tarot": 2}
+        result = await store.users.change_profile("ann", change, START, LIMIT)
+        assert result.fields == {"birth_info": born, "other": {"b": 2}}
+        assert result.skill_data == {"bazi": [3], "tarot": 2}
 
-    async def test_S6_a_check_sees_what_would_be_and_can_refuse_all_of_it(self, store: Store):
+    async def test_S6_a_check_gets_the_changed_fields_and_can_reject_the_change(self, store: Store):
         before = await patch(store, {"birth_info": {"date": "x"}, "other": 1})
-        seen: list[Mapping[str, Json]] = []
+        results: list[Mapping[str, Json]] = []
 
         def refuse(fields: Mapping[str, Json]) -> None:
-            seen.append(fields)
+            results.append(fields)
             raise WireError(where="birth_info", problem="is not to be so")
 
         change = ProfileChange(fields={"birth_info": {"time": "y"}, "gone": None}, skill_data={"bazi": 1}, check=refuse)
         with pytest.raises(WireError, match="not to be so"):
             await store.users.change_profile("ann", change, at(8), LIMIT)
-        assert seen == [{"birth_info": {"date": "x", "time": "y"}}]
+        assert results == [{"birth_info": {"date": "x", "time": "y"}}]
         assert await store.users.read_profile("ann") == before
 
-    async def test_S6_what_is_no_name_of_a_field_or_a_skill_is_refused(self, store: Store):
+    async def test_S6_invalid_names_are_rejected(self, store: Store):
         for name in (*NO_NAMES, "tier", "scenario", "skill_data"):
             with pytest.raises(WireError, match=r"is (not a valid name; use|reserved)"):
                 await patch(store, {"good": 1, name: 1})
@@ -100,21 +100,21 @@ class ProfileSuite:
                     await store.users.change_profile("ann", change, START, LIMIT)
         assert await store.users.read_profile("ann") == StoredProfile()
 
-    async def test_S6_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store):
+    async def test_S6_a_profile_that_would_be_too_large_is_rejected(self, store: Store):
         change = ProfileChange(fields={"a": "四"}, skill_data={"b": "x"})
         most = len("a") + len('"四"'.encode()) + len("b") + len('"x"')
-        kept = await store.users.change_profile("ann", change, START, most)
+        rest = await store.users.change_profile("ann", change, START, most)
         for more in (ProfileChange(fields={"a": "四 "}), ProfileChange(skill_data={"c": 1})):
             with pytest.raises(InvalidRequest, match=f"the limit is {most}. Delete values"):
                 await store.users.change_profile("ann", more, at(1), most)
         with pytest.raises(InvalidRequest, match="The profile would have 11 bytes; the limit is 10"):
             await store.users.change_profile("ann", keeping("b", "xy"), at(1), most)
-        assert await store.users.read_profile("ann") == kept
-        # One that is over its limit may become smaller.
+        assert await store.users.read_profile("ann") == rest
+        # A profile above its limit may shrink.
         less = await store.users.change_profile("ann", ProfileChange(skill_data={"b": None}), at(2), 1)
         assert (less.fields, less.skill_data) == ({"a": "四"}, {})
 
-    async def test_S6_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
+    async def test_S6_too_many_fields_or_skills_are_rejected(self, store: Store):
         many: Mapping[str, Json] = {f"f{number}": number for number in range(MAX_FIELDS)}
         assert len((await patch(store, many)).fields) == MAX_FIELDS
         with pytest.raises(InvalidRequest, match="The profile would have 65 fields; the limit is 64"):
@@ -124,25 +124,25 @@ class ProfileSuite:
         with pytest.raises(InvalidRequest, match="65 skills with data"):
             await store.users.change_profile("ann", keeping("one-more", 1), START, LIMIT)
 
-    async def test_S6_changes_of_one_user_at_once_all_stay(self, store: Store):
+    async def test_S6_concurrent_changes_all_apply(self, store: Store):
         names = [f"k{number}" for number in range(TOGETHER)]
         await asyncio.gather(
             *[patch(store, {"birth_info": {name: name}}) for name in names],
             *[patch_data(store, {"bazi": {name: name}}) for name in names],
             store.users.set_tier("ann", "pro", at(1)),
         )
-        found = await store.users.read_profile("ann")
+        result = await store.users.read_profile("ann")
         every = {name: name for name in names}
-        assert (found.fields, found.skill_data, found.tier) == ({"birth_info": every}, {"bazi": every}, "pro")
+        assert (result.fields, result.skill_data, result.tier) == ({"birth_info": every}, {"bazi": every}, "pro")
 
-    async def test_S6_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store):
+    async def test_S6_concurrent_changes_respect_the_limit(self, store: Store):
         changes = [ProfileChange(fields={f"k{number:02}": "x" * 100}) for number in range(TOGETHER)]
         changing = [store.users.change_profile("ann", change, START, 3 * 105) for change in changes]
-        found = await asyncio.gather(*changing, return_exceptions=True)
-        assert len([one for one in found if isinstance(one, StoredProfile)]) == 3
+        results = await asyncio.gather(*changing, return_exceptions=True)
+        assert len([one for one in results if isinstance(one, StoredProfile)]) == 3
         assert len((await store.users.read_profile("ann")).fields) == 3
 
-    async def test_P5_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store):
+    async def test_P5_a_profile_is_exported_and_deleted_with_its_user(self, store: Store):
         for owner in ("ann", "bob"):
             await patch(store, {"extracted": [owner], "birth_info": BORN}, owner)
             await store.users.change_profile(owner, keeping("bazi", [owner, CHART]), START, LIMIT)
@@ -151,20 +151,20 @@ class ProfileSuite:
         assert [(one.fields["extracted"], one.tier) for one in both] == [(["ann"], "pro"), (["bob"], "free")]
         assert await store.users.read_fields("bob", ["extracted"]) == {"extracted": ["bob"]}
         lines = [json.loads(line) async for line in store.users.export("ann")]
-        wanted = [
+        expected = [
             {"type": "profile", "owner": "ann", "tier": "pro", "updated": TIME},
             {"type": "profile_field", "field": "birth_info", "body": BORN, "updated": TIME},
             {"type": "profile_field", "field": "extracted", "body": ["ann"], "updated": TIME},
             {"type": "skill_data", "skill": "bazi", "body": ["ann", CHART], "updated": TIME},
         ]
-        assert lines == wanted
+        assert lines == expected
         assert [(await store.users.delete("ann")).profiles, (await store.users.delete("ann")).profiles] == [1, 0]
         assert await store.users.read_profile("ann") == StoredProfile()
         assert [line async for line in store.users.export("ann")] == []
         assert (await store.users.read_profile("bob")).fields["extracted"] == ["bob"]
         assert [await store.users.read_skill_data(owner, "bazi") for owner in ("ann", "bob")] == [None, ["bob", CHART]]
 
-    async def test_S6_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store):
+    async def test_S6_a_run_keeps_the_tier_of_its_admission(self, store: Store):
         assert (await admit(store, "r0", "thread-0")).tier == "free"
         await store.users.set_tier("ann", "pro", at(1))
         assert await store.users.read_profile("ann") == StoredProfile(tier="pro", updated=at(1))
@@ -176,11 +176,11 @@ class ProfileSuite:
         assert [(await store.runs.find("ann", name)).tier for name in ("r0", "r1")] == ["free", "pro"]
         assert (await admit(store, "r2", "thread-2")).tier == "team"
         await store.runs.release([lease_of(claimed)], at(0))
-        taken = await store.runs.claim(NODE, at(9), 9)
-        assert {run.name: run.tier for run in taken} == {"r0": "free", "r1": "pro", "r2": "team"}
+        claim = await store.runs.claim(NODE, at(9), 9)
+        assert {run.name: run.tier for run in claim} == {"r0": "free", "r1": "pro", "r2": "team"}
         assert (await admit(store, "r9", "thread-9", owner="bob")).tier == "free"
 
-    async def test_S6_what_is_no_tier_is_refused(self, store: Store):
+    async def test_S6_an_invalid_tier_is_rejected(self, store: Store):
         for tier in ("", "Pro", "a b", "x" * 33, "金", "a\n"):
             with pytest.raises(WireError, match="tier: must be 1 to 32 lower-case letters"):
                 await store.users.set_tier("ann", tier, START)

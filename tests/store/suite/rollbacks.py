@@ -1,4 +1,4 @@
-"""What a store promises of rollback and undo: a marker more, what is seen follows, and no row is changed."""
+"""Rollback and undo: one marker more; no row changes."""
 
 import asyncio
 from dataclasses import replace
@@ -11,15 +11,15 @@ from recto.errors import Conflict, NotFound
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.threads import MOST_IDS, ForkOptions, RollbackOptions
-from tests.store.suite.samples import NODE, admission, at, begin, said
+from tests.store.suite.samples import NODE, admission, at, begin, message_of
 
 ANSWER = AssistantMessage(id="a1", parts=(Text(text="Well."),))
 LOG: tuple[Entry, ...] = (
-    said("m1", "One"),
+    message_of("m1", "One"),
     SkillChanged(id="s1", skill="bazi", scenario="work"),
     ANSWER,
-    replace(said("m2", "Two"), client_id="mine"),
-    replace(said("m3", "Three"), client_id="mine"),
+    replace(message_of("m2", "Two"), client_id="mine"),
+    replace(message_of("m3", "Three"), client_id="mine"),
     SkillChanged(id="s2", skill="tarot"),
 )
 
@@ -28,8 +28,8 @@ def turning(id: str, seconds: float = 9, thread: str = "thread-1") -> RollbackOp
     return RollbackOptions(thread=thread, id=id, now=at(seconds))
 
 
-class TurningBackSuite:
-    async def test_R12_a_rollback_is_one_more_entry_that_hides_the_message_and_what_follows(self, store: Store):
+class RollbackSuite:
+    async def test_R12_a_rollback_appends_a_marker_that_hides_messages(self, store: Store):
         await write(store, *LOG)
         before = await store.log.read_after("thread-1")
         done = await store.threads.roll_back("ann", turning("b1"), to="m2")
@@ -39,7 +39,7 @@ class TurningBackSuite:
         assert (done.message, done.thread.updated) == (before[3], at(9))
         assert await store.log.can_undo("thread-1")
 
-    async def test_S4_the_skill_of_the_thread_is_what_is_in_view_says(self, store: Store):
+    async def test_S4_the_skill_of_a_thread_follows_its_visible_entries(self, store: Store):
         await write(store, *LOG)
         rolled = await store.threads.roll_back("ann", turning("b1"), to="m2")
         assert (rolled.thread.skill, rolled.thread.scenario) == ("bazi", "work")
@@ -50,7 +50,7 @@ class TurningBackSuite:
         undone = await store.threads.undo("ann", turning("n2"))
         assert (undone.thread.skill, undone.thread.scenario) == ("tarot", None)
 
-    async def test_P3_the_newest_in_view_that_came_under_a_clients_id_is_meant(self, store: Store):
+    async def test_P3_a_client_id_means_its_newest_visible_message(self, store: Store):
         await write(store, *LOG)
         for id in ("m3", "m2"):
             assert (await store.threads.roll_back("ann", turning(f"back to {id}"), to="mine")).message.id == id
@@ -58,14 +58,14 @@ class TurningBackSuite:
             await store.threads.roll_back("ann", turning("b"), to="mine")
 
     @pytest.mark.parametrize("to", ["unknown", "a1", "s1", "", "m2"])
-    async def test_R12_what_is_no_user_message_in_view_is_not_rolled_back_to(self, store: Store, to: str):
+    async def test_R12_only_a_visible_user_message_can_be_rolled_back(self, store: Store, to: str):
         await write(store, *LOG, RolledBack(id="b0", to="m2"))
         before = await store.log.read_after("thread-1")
         with pytest.raises(NotFound, match="user message"):
             await store.threads.roll_back("ann", turning("b1"), to=to)
         assert await store.log.read_after("thread-1") == before
 
-    async def test_R12_an_undo_tells_what_came_back_and_whether_there_is_more(self, store: Store):
+    async def test_R12_an_undo_returns_the_restored_messages(self, store: Store):
         await write(store, *LOG)
         await store.threads.roll_back("ann", turning("b1"), to="m3")
         await store.threads.roll_back("ann", turning("b2"), to="m1")
@@ -77,23 +77,23 @@ class TurningBackSuite:
         with pytest.raises(Conflict, match="no rollback"):
             await store.threads.undo("ann", turning("n3"))
 
-    async def test_R12_what_was_said_after_a_rollback_is_hidden_by_its_undo(self, store: Store):
+    async def test_R12_an_undo_hides_messages_after_the_rollback(self, store: Store):
         await write(store, *LOG)
         await store.threads.roll_back("ann", turning("b1"), to="m3")
-        await write(store, said("m4", "Otherwise"), name="r2")
+        await write(store, message_of("m4", "Otherwise"), name="r2")
         undone = await store.threads.undo("ann", turning("n1"))
         assert (undone.count, undone.messages) == (1, ("m3",))
-        seen = [entry.id for entry in view(await store.log.read_after("thread-1")).messages]
-        assert seen == ["m1", "a1", "m2", "m3"]
+        results = [entry.id for entry in view(await store.log.read_after("thread-1")).messages]
+        assert results == ["m1", "a1", "m2", "m3"]
 
-    async def test_R12_of_very_many_messages_that_come_back_the_first_are_named(self, store: Store):
-        await write(store, *[said(f"m{place:04}") for place in range(MOST_IDS + 2)])
+    async def test_R12_an_undo_lists_a_limited_number_of_ids(self, store: Store):
+        await write(store, *[message_of(f"m{place:04}") for place in range(MOST_IDS + 2)])
         await store.threads.roll_back("ann", turning("b1"), to="m0000")
         undone = await store.threads.undo("ann", turning("n1"))
         assert (undone.count, len(undone.messages), undone.messages[0]) == (MOST_IDS + 2, MOST_IDS, "m0000")
 
     @pytest.mark.parametrize("is_at_work", [True, False])
-    async def test_R12_while_a_run_is_at_work_or_waits_nothing_is_turned_back(self, store: Store, is_at_work: bool):
+    async def test_R12_an_open_run_prevents_rollback_and_undo(self, store: Store, is_at_work: bool):
         await write(store, *LOG, RolledBack(id="b0", to="m3"))
         before = await store.log.read_after("thread-1")
         await store.runs.admit(admission("busy"))
@@ -101,15 +101,15 @@ class TurningBackSuite:
             await store.runs.claim(NODE, at(2), 1)
         does = "is active" if is_at_work else "is queued"
         words = f"Run 'busy' of this thread {does}. Wait for its end, or cancel it."
-        with pytest.raises(Conflict) as caught:
+        with pytest.raises(Conflict) as error:
             await store.threads.roll_back("ann", turning("b1"), to="m1")
-        assert str(caught.value) == words
-        with pytest.raises(Conflict) as caught:
+        assert str(error.value) == words
+        with pytest.raises(Conflict) as error:
             await store.threads.undo("ann", turning("n1"))
-        assert str(caught.value) == words
+        assert str(error.value) == words
         assert await store.log.read_after("thread-1") == before
 
-    async def test_P5_somebody_elses_thread_is_not_there_to_be_turned_back(self, store: Store):
+    async def test_P5_another_users_thread_cannot_be_rolled_back(self, store: Store):
         await write(store, *LOG, RolledBack(id="b0", to="m3"))
         with pytest.raises(NotFound, match="thread"):
             await store.threads.roll_back("bob", turning("b1"), to="m1")
@@ -118,8 +118,8 @@ class TurningBackSuite:
         with pytest.raises(NotFound, match="thread"):
             await store.threads.undo("ann", turning("n1", thread="no such"))
 
-    async def test_R12_of_two_who_undo_at_once_one_does(self, store: Store):
-        # A client's own is undone like any other; and a fork has none.
+    async def test_R12_one_of_two_concurrent_undos_succeeds(self, store: Store):
+        # A rollback by a client is undone like any other; a fork has none.
         await write(store, *LOG, RolledBack(id="b0", to="m3", cause="client"))
         await store.threads.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
         assert [await store.log.can_undo(thread) for thread in ("thread-1", "fork")] == [True, False]

@@ -1,4 +1,4 @@
-"""Runs, changes and entries to try a store with, and how to say what is expected. Times are made up, never read."""
+"""Sample runs, changes and entries. Times are fixed, never read from a clock."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +37,7 @@ async def admit(store: Store, name: str, thread: str = "thread-1", *, owner: str
 
 
 async def begin(store: Store, name: str, thread: str = "thread-1") -> Lease:
-    """A run that nothing stood before, claimed by the first node at the start of the test."""
+    """Admit a run of a free thread and claim it for the first node at the start of the test."""
     await admit(store, name, thread)
     runs = await store.runs.claim(NODE, at(0), limit=1)
     assert [run.name for run in runs] == [name]
@@ -52,8 +52,8 @@ def lease_of(run: StoredRun) -> Lease:
     return run.lease
 
 
-def said(id: str, text: str = "Hello") -> UserMessage:
-    """A message, without a number: the store gives it one."""
+def message_of(id: str, text: str = "Hello") -> UserMessage:
+    """Return a message without a number, which the store assigns."""
     return UserMessage(id=id, time=START, parts=(Text(text=text),))
 
 
@@ -66,9 +66,9 @@ async def events_of(store: Store, run: str) -> list[tuple[int, bytes]]:
 
 
 async def everything(store: Store, lease: Lease, owner: str = "ann") -> tuple[StoredRun, object, object, object]:
-    found = await store.runs.find(owner, lease.run)
+    result = await store.runs.find(owner, lease.run)
     return (
-        found,
+        result,
         await events_of(store, lease.run),
         await store.log.read_after(lease.thread),
         await store.calls.list_full(lease.run),

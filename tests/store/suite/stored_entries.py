@@ -1,4 +1,4 @@
-"""Entries of every kind, and the bytes that databases hold of them."""
+"""Entries of every kind and their stored bytes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,8 +41,8 @@ FILE = File(kind="image", source=Url(url="u"), mime_type="t", name="n", id="i")
 CALL = ToolCall(id="c", name="n", arguments='{ "a":1', encrypted_value="e", state=STATE)
 STATE_BYTES = b'{"is":"opaque","provider":"p","model":"m","place":"block","name":"thinking","data":"{\\"n\\": 1.0}"}'
 
-# Rows like these stand in databases: a line may be added here, none may change.
-STORED: list[tuple[Entry, str, bytes]] = [
+# Databases contain rows like these: lines may be added here, none may change.
+STORED_ENTRIES: list[tuple[Entry, str, bytes]] = [
     (
         UserMessage(response_id="r", parts=(Text(text="四", path="a.py"),), name="A", encrypted_value="e"),
         "user",
@@ -115,5 +115,7 @@ STORED: list[tuple[Entry, str, bytes]] = [
 
 
 def every_kind_of_entry() -> Sequence[Entry]:
-    """The entries of the table, each with an id and a time."""
-    return [replace(entry, id=f"m{place}", time=at(place)) for place, (entry, _, _) in enumerate(STORED, start=1)]
+    """Return the entries of the table, each with an id and a time."""
+    return [
+        replace(entry, id=f"m{place}", time=at(place)) for place, (entry, _, _) in enumerate(STORED_ENTRIES, start=1)
+    ]

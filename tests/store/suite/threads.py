@@ -1,4 +1,4 @@
-"""What a store promises of threads: lists, titles, deletion; each owner has their own and sees no other."""
+"""Threads: lists, titles, deletion. Each user sees only their own."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -15,17 +15,19 @@ from recto.store.threads.history import HistoryQuery
 from recto.store.threads.thread_rows import StoppedRun, StoredThread
 from recto.store.threads.threads import ForkOptions, ThreadsQuery
 from tests.store.suite.calls import call
-from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, events, said
+from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, events, message_of
 
 TOGETHER = 20
 
 
 class ThreadSuite:
-    async def test_a_thread_tells_all_its_columns_and_its_active_run(self, store: Store):
+    async def test_a_thread_has_all_its_columns_and_its_active_run(self, store: Store):
         lease = await begin(store, "r1")
-        change = RunChange(entries=(said("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work")))
+        change = RunChange(
+            entries=(message_of("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work"))
+        )
         await store.runs.record(lease, change, at(2))
-        wanted = StoredThread(
+        expected = StoredThread(
             id="thread-1",
             title="Plan my week",
             agent="vibe",
@@ -35,13 +37,13 @@ class ThreadSuite:
             updated=at(2),
             active=lease.run,
         )
-        assert await store.threads.get("ann", "thread-1") == wanted
-        assert await listed(store) == ["thread-1"]
+        assert await store.threads.get("ann", "thread-1") == expected
+        assert await list_threads(store) == ["thread-1"]
 
-    async def test_a_thread_of_somebody_else_is_not_there_and_says_so_in_the_same_words(self, store: Store):
+    async def test_another_users_thread_and_a_missing_one_raise_the_same_error(self, store: Store):
         await begin(store, "r1")
         for owner, id in (("bob", "thread-1"), ("ann", "unknown")):
-            asked: Sequence[Awaitable[object]] = (
+            requests: Sequence[Awaitable[object]] = (
                 store.threads.get(owner, id),
                 store.threads.rename(owner, id, "x"),
                 store.threads.archive(owner, id, is_archived=True),
@@ -50,49 +52,49 @@ class ThreadSuite:
                 store.threads.fork(owner, ForkOptions(thread=id, id="fork", now=at(1))),
                 store.messages.read_day(owner, HistoryQuery(thread=id)),
             )
-            found = await asyncio.gather(*asked, return_exceptions=True)
-            assert [type(one) for one in found] == [NotFound] * len(asked)
-            assert {str(one) for one in found} == {f"There is no thread {id!r}."}
-        assert await listed(store, owner="bob") == []
+            results = await asyncio.gather(*requests, return_exceptions=True)
+            assert [type(one) for one in results] == [NotFound] * len(requests)
+            assert {str(one) for one in results} == {f"There is no thread {id!r}."}
+        assert await list_threads(store, owner="bob") == []
         assert (await store.threads.get("ann", "thread-1")).title is None
 
-    async def test_threads_come_newest_activity_first_page_by_page(self, store: Store):
-        # The same time in some, so that only their ids tell them apart.
+    async def test_threads_are_listed_newest_activity_first(self, store: Store):
+        # Some have equal times, so that their ids decide.
         for number in range(7):
             lease = await begin(store, f"r{number}", f"thread-{number}")
-            await store.runs.record(lease, RunChange(entries=[said("m")]), at(number // 2))
+            await store.runs.record(lease, RunChange(entries=[message_of("m")]), at(number // 2))
         await admit(store, "other", "thread-x", owner="bob")
-        wanted = [f"thread-{number}" for number in (6, 5, 4, 3, 2, 1, 0)]
-        assert await listed(store) == wanted
+        expected = [f"thread-{number}" for number in (6, 5, 4, 3, 2, 1, 0)]
+        assert await list_threads(store) == expected
         for size in (1, 2, 3, 7):
-            assert await pages(store, size) == wanted
+            assert await pages(store, size) == expected
 
-    async def test_a_list_is_of_one_agent_and_without_what_is_archived_where_that_is_asked(self, store: Store):
+    async def test_a_list_can_be_filtered_by_agent_and_archive(self, store: Store):
         for number, agent in enumerate(("vibe", "chat", "vibe")):
             new = replace(admission(f"r{number}", f"thread-{number}"), agent=agent, created=at(number))
             await store.runs.admit(new)
         before = await store.threads.get("ann", "thread-0")
         archived = await store.threads.archive("ann", "thread-0", is_archived=True)
         assert archived == replace(before, archived=True)
-        wanted = {(None, True): [2, 1, 0], (None, False): [2, 1], ("vibe", True): [2, 0], ("vibe", False): [2]}
-        for (agent, with_archived), numbers in wanted.items():
-            found = await store.threads.list_page("ann", ThreadsQuery(agent=agent, with_archived=with_archived))
-            assert [thread.id for thread in found.threads] == [f"thread-{number}" for number in numbers]
+        expected = {(None, True): [2, 1, 0], (None, False): [2, 1], ("vibe", True): [2, 0], ("vibe", False): [2]}
+        for (agent, with_archived), numbers in expected.items():
+            result = await store.threads.list_page("ann", ThreadsQuery(agent=agent, with_archived=with_archived))
+            assert [thread.id for thread in result.threads] == [f"thread-{number}" for number in numbers]
         assert await store.threads.archive("ann", "thread-0", is_archived=False) == before
 
-    async def test_the_runs_that_have_not_ended_are_told_in_their_order_to_their_owner(self, store: Store):
+    async def test_open_runs_are_listed_in_order_for_their_owner(self, store: Store):
         await end(store, "r1", "done")
         await begin(store, "r2")
         await admit(store, "r3")
         await admit(store, "r4", "thread-2")
-        found = await store.runs.list_open("ann", "thread-1")
-        assert [(run.name, run.status) for run in found] == [("r2", "running"), ("r3", "queued")]
-        assert found[0] == await store.runs.find("ann", "r2")
+        result = await store.runs.list_open("ann", "thread-1")
+        assert [(run.name, run.status) for run in result] == [("r2", "running"), ("r3", "queued")]
+        assert result[0] == await store.runs.find("ann", "r2")
         assert not await store.runs.list_open("bob", "thread-1")
         assert not await store.runs.list_open("ann", "unknown")
 
     @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "é", "WzFd", "W251bGwsImEiXQ", "WzEsICJhIl0", "a" * 5000])
-    async def test_a_cursor_that_is_none_is_refused(self, store: Store, cursor: str):
+    async def test_an_invalid_cursor_is_rejected(self, store: Store, cursor: str):
         await admit(store, "r1")
         with pytest.raises(WireError, match="cursor"):
             await store.threads.list_page("ann", ThreadsQuery(cursor=cursor))
@@ -103,23 +105,25 @@ class ThreadSuite:
         with pytest.raises(WireError, match="cursor"):
             await store.datasets.list_page("ann", cursor, 5)
 
-    async def test_titles_are_searched_by_a_part_of_them_in_any_case(self, store: Store):
+    async def test_titles_are_searched_by_a_part_in_any_case(self, store: Store):
         titles = {"a": "Plan 100% of it", "b": "plan_b", "c": "四柱 reading", "d": "A\\B", "e": "1000 plans"}
         for id, title in titles.items():
             await begin(store, f"r{id}", id)
             await store.threads.rename("ann", id, title)
         await admit(store, "untitled", "f")
-        found = {words: sorted(await listed(store, search=words)) for words in ("PLAN", "0%", "_", "柱", "\\", "zz")}
-        wanted = {"PLAN": ["a", "b", "e"], "0%": ["a"], "_": ["b"], "柱": ["c"], "\\": ["d"], "zz": list[str]()}
-        assert found == wanted
+        result = {
+            words: sorted(await list_threads(store, search=words)) for words in ("PLAN", "0%", "_", "柱", "\\", "zz")
+        }
+        expected = {"PLAN": ["a", "b", "e"], "0%": ["a"], "_": ["b"], "柱": ["c"], "\\": ["d"], "zz": list[str]()}
+        assert result == expected
         assert await pages(store, 1, search="plan") == ["e", "b", "a"]
 
     async def test_a_title_of_the_user_is_never_overwritten(self, store: Store):
         lease = await begin(store, "r1")
         for entry, title in (
             (UserMessage(id="m0", time=START), None),
-            (said("m1", "First words"), "First words"),
-            (said("m2", "Later words"), "First words"),
+            (message_of("m1", "First words"), "First words"),
+            (message_of("m2", "Later words"), "First words"),
         ):
             await store.runs.record(lease, RunChange(entries=[entry]), at(1))
             assert (await store.threads.get("ann", "thread-1")).title == title
@@ -130,102 +134,102 @@ class ThreadSuite:
         assert (renamed.title, renamed.updated) == ("Mine 四", before.updated)
         assert not await store.threads.set_title_if_automatic("thread-1", "Best")
         assert not await store.threads.set_title_if_automatic("unknown", "Best")
-        await store.runs.record(lease, RunChange(entries=[said("m3", "More")]), at(3))
+        await store.runs.record(lease, RunChange(entries=[message_of("m3", "More")]), at(3))
         assert (await store.threads.get("ann", "thread-1")).title == "Mine 四"
 
-    async def test_admission_is_told_whether_a_thread_is_there_and_of_its_own_who_answers_in_it(self, store: Store):
+    async def test_admission_gets_the_agent_of_an_own_thread_only(self, store: Store):
         lease = await begin(store, "r1")
         assert await store.threads.get_for_admission("ann", "thread-1") == AdmissionThread(is_own=True, agent="vibe")
         await store.runs.record(lease, RunChange(entries=[SkillChanged(id="s", skill="bazi", scenario="work")]), at(1))
-        asked = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown"), ("ann", "THREAD-1")]
-        found = [await store.threads.get_for_admission(owner, id) for owner, id in asked]
+        requests = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown"), ("ann", "THREAD-1")]
+        results = [await store.threads.get_for_admission(owner, id) for owner, id in requests]
         own = AdmissionThread(is_own=True, agent="vibe", skill="bazi")
-        assert found == [own, AdmissionThread(is_own=False), None, None]
-        assert [await store.threads.get_agent(owner, id) for owner, id in asked[:3]] == ["vibe", None, None]
+        assert results == [own, AdmissionThread(is_own=False), None, None]
+        assert [await store.threads.get_agent(owner, id) for owner, id in requests[:3]] == ["vibe", None, None]
         await store.runs.record(lease, RunChange(entries=[SkillChanged(id="s2", skill=None)]), at(2))
         assert await store.threads.get_for_admission("ann", "thread-1") == replace(own, skill=None)
 
-    async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store):
-        ended = await end(store, "r1", "done")
+    async def test_a_deleted_thread_leaves_no_rows(self, store: Store):
+        finished = await end(store, "r1", "done")
         running = await begin(store, "r2")
         await store.runs.record(
-            running, RunChange(entries=[said("n1")], events=(b"a", b"b"), call_start=call(1, "ab")), at(2)
+            running, RunChange(entries=[message_of("n1")], events=(b"a", b"b"), call_start=call(1, "ab")), at(2)
         )
         waiting = await admit(store, "r3")
         other = await begin(store, "r4", "thread-2")
-        await store.runs.record(other, RunChange(entries=[said("o1")], call_start=call(1, "ab")), at(2))
+        await store.runs.record(other, RunChange(entries=[message_of("o1")], call_start=call(1, "ab")), at(2))
         stopped = await store.threads.delete("ann", "thread-1")
         assert [run.id for run in stopped] == [running.run, waiting.id]
         assert stopped[0] == StoppedRun(id=running.run, name="r2", thread="thread-1", last_event=2)
-        for id in (ended, running.run, waiting.id, "r3"):
+        for id in (finished, running.run, waiting.id, "r3"):
             with pytest.raises(NotFound):
                 await store.runs.find("ann", id)
         assert list(await store.log.read_after("thread-1")) == []
         assert list(await store.events.list_after(running.run, 0, 9)) == []
-        assert await listed(store) == ["thread-2"]
+        assert await list_threads(store) == ["thread-2"]
         assert len(await store.calls.list_full(other.run)) == 1
         assert await claim_names(store, NODE, at(99)) == ["r4"]
 
-    async def test_who_writes_for_a_deleted_run_has_lost_its_lease(self, store: Store):
+    async def test_the_lease_of_a_deleted_run_is_lost(self, store: Store):
         lease, other = await begin(store, "r1"), await begin(store, "r2", "thread-2")
         run = await store.runs.find("ann", "r1")
         await store.threads.delete("ann", "thread-1")
         whole = RunChange(
-            entries=[said("m1")], events=(b"e",), call_start=call(1, "a"), ending=RunEnding(outcome="done")
+            entries=[message_of("m1")], events=(b"e",), call_start=call(1, "a"), ending=RunEnding(outcome="done")
         )
-        for change in (events(b"a"), RunChange(entries=[said("m1")]), RunChange(failures=1), whole):
+        for change in (events(b"a"), RunChange(entries=[message_of("m1")]), RunChange(failures=1), whole):
             with pytest.raises(LeaseLost):
                 await store.runs.record(lease, change, at(1))
-        lost, added = await asyncio.gather(
+        stale, added = await asyncio.gather(
             store.events.add(lease, (b"x",)),
             store.events.add(other, (b"y",)),
             return_exceptions=True,
         )
-        assert (type(lost), type(added).__name__) == (LeaseLost, "RecordResult")
+        assert (type(stale), type(added).__name__) == (LeaseLost, "RecordResult")
         assert await store.runs.renew(NODE, [lease], at(1)) == ()
         with pytest.raises(NotFound):
             await store.runs.cancel(run, Cancel(reason="user", now=at(1), events=()))
 
-    async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store):
+    async def test_writes_during_a_deletion_are_stored_or_lose_their_lease(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]
-        change = RunChange(entries=[said("m")], events=(b"a",), call_start=call(1, "ab"))
+        change = RunChange(entries=[message_of("m")], events=(b"a",), call_start=call(1, "ab"))
         writes = [store.runs.record(lease, change, at(1)) for lease in leases]
         words = [store.events.add(lease, (b"x",)) for lease in leases]
-        gone = [store.threads.delete("ann", lease.thread) for lease in leases]
-        doings: list[Awaitable[object]] = [*writes, *words, *gone]
-        found = await asyncio.gather(*doings, return_exceptions=True)
-        assert {type(one).__name__ for one in found} - {"RecordResult", "LeaseLost", "tuple"} == set[str]()
-        assert await listed(store) == []
+        removed = [store.threads.delete("ann", lease.thread) for lease in leases]
+        doings: list[Awaitable[object]] = [*writes, *words, *removed]
+        results = await asyncio.gather(*doings, return_exceptions=True)
+        assert {type(one).__name__ for one in results} - {"RecordResult", "LeaseLost", "tuple"} == set[str]()
+        assert await list_threads(store) == []
 
-    async def test_the_current_turn_is_what_is_seen_from_its_user_message_on(self, store: Store):
+    async def test_the_current_turn_starts_at_its_user_message(self, store: Store):
         lease = await begin(store, "r1")
-        asked = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="pick", arguments="{}"),))
+        request = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="pick", arguments="{}"),))
         words = [AssistantMessage(id=f"b{number}", parts=(Text(text="x"),)) for number in range(200)]
-        await store.runs.record(lease, RunChange(entries=[said("m1"), *words, said("m2"), asked]), at(1))
+        await store.runs.record(lease, RunChange(entries=[message_of("m1"), *words, message_of("m2"), request]), at(1))
         assert [entry.id for entry in await store.log.read_turn("thread-1")] == ["m2", "a1"]
         assert list(await store.log.read_turn("unknown")) == []
 
 
-async def listed(store: Store, *, owner: str = "ann", search: str | None = None) -> list[str]:
+async def list_threads(store: Store, *, owner: str = "ann", search: str | None = None) -> list[str]:
     return [thread.id for thread in (await store.threads.list_page(owner, ThreadsQuery(search=search))).threads]
 
 
 async def pages(store: Store, size: int, search: str | None = None) -> Sequence[str]:
-    found: list[str] = []
+    results: list[str] = []
     cursor: str | None = None
     while True:
         page = await store.threads.list_page("ann", ThreadsQuery(cursor=cursor, limit=size, search=search))
-        found += [thread.id for thread in page.threads]
+        results += [thread.id for thread in page.threads]
         cursor = page.next
         if cursor is None:
-            return found
+            return results
 
 
 async def end(store: Store, name: str, outcome: str, thread: str = "thread-1") -> str:
-    """A run that ended after a message, an event and a call. Returns its id."""
+    """Finish a run with a message, an event and a call. Return its id."""
     lease = await begin(store, name, thread)
     change = RunChange(
-        entries=[said(f"m-{name}")], events=(b"a",), call_start=call(1, "ab"), ending=RunEnding(outcome=outcome)
+        entries=[message_of(f"m-{name}")], events=(b"a",), call_start=call(1, "ab"), ending=RunEnding(outcome=outcome)
     )
     await store.runs.record(lease, change, at(1))
     return lease.run

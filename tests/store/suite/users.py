@@ -1,4 +1,4 @@
-"""What a store promises of users' data: what they spent, all of it exported, all of it deleted; and what is cleaned."""
+"""Data of users: spending, savings, export, deletion, cleanup."""
 
 import json
 from collections import Counter
@@ -19,8 +19,8 @@ from recto.store.users.user_data import DeletedUser
 from tests.store.suite.attachments import add, with_files
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.datasets import dataset
-from tests.store.suite.samples import NODE, START, admission, admit, at, begin, events_of, said
-from tests.store.suite.threads import end, listed
+from tests.store.suite.samples import NODE, START, admission, admit, at, begin, events_of, message_of
+from tests.store.suite.threads import end, list_threads
 
 DAY = START.date()
 LATER = START + timedelta(days=1)
@@ -30,7 +30,7 @@ BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 
 
 class UserSuite:
-    async def test_what_calls_took_is_added_up_by_user_and_day(self, store: Store):
+    async def test_spending_is_added_up_by_user_and_day(self, store: Store):
         lease = await begin(store, "r1")
         assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01")
         usage = b'{"inputTokens": 100, "outputTokens": 20, "cachedInputTokens": 60}'
@@ -47,7 +47,7 @@ class UserSuite:
             DailySpending(day="2026-03-01"),
         )
 
-    async def test_a_call_without_usage_and_one_under_a_lost_lease_cost_nothing(self, store: Store):
+    async def test_a_call_without_usage_or_lease_costs_nothing(self, store: Store):
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnd(number=1, ended=at(1), error="cut off", price=3))
         stale = replace(lease, fence=lease.fence - 1)
@@ -55,7 +55,7 @@ class UserSuite:
             await spend(store, stale, 2, CallEnd(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
         assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01")
 
-    async def test_a_call_that_belongs_to_no_run_is_added_to_the_day_of_its_user(self, store: Store):
+    async def test_a_call_without_a_run_is_added_to_its_users_day(self, store: Store):
         call = CallEnd(number=0, ended=at(1), usage=b'{"inputTokens": 9, "outputTokens": 2}', price=4)
         for _ in range(2):
             await store.users.add_spending("ann", call)
@@ -64,26 +64,26 @@ class UserSuite:
         )
         assert await store.users.read_spending("bob", DAY) == DailySpending(day="2026-03-01")
 
-    async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(self, store: Store):
+    async def test_a_call_in_progress_costs_its_counted_tokens_when_its_thread_is_deleted(self, store: Store):
         lease = await begin(store, "r1")
-        ended = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
+        end = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
         await store.runs.record(
-            lease, RunChange(call_start=call(1, "a", manifest=b'{"tokens": 50}'), call_end=ended), at(1)
+            lease, RunChange(call_start=call(1, "a", manifest=b'{"tokens": 50}'), call_end=end), at(1)
         )
         await store.runs.record(lease, RunChange(call_start=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
         await store.runs.record(lease, RunChange(call_start=call(3, "abc", manifest=b"[]")), at(3))
         await store.threads.delete("ann", "thread-1")
         assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01", input=309, calls=3)
 
-    async def test_R11_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_cause(self, store: Store):
+    async def test_R11_savings_are_added_up_by_day_agent_and_rule_and_breaks_by_cause(self, store: Store):
         lease = await begin(store, "r1")
         unpriced = replace(FOLD, name="R2", tokens=-1, benefit=None, cost=None)
         later = replace(FOLD, tokens=1)
-        for number, (ended, savings) in enumerate(
+        for number, (time, savings) in enumerate(
             [(at(1), (FOLD, BROKEN)), (at(2), (replace(FOLD, benefit=None, cost=None), unpriced)), (LATER, (later,))], 1
         ):
             usage = b'{"inputTokens": 9}'
-            call = CallEnd(number=number, ended=ended, usage=usage, savings=savings)
+            call = CallEnd(number=number, ended=time, usage=usage, savings=savings)
             await spend(store, lease, number, call)
         broken = DailySaving(agent="vibe", kind="break", name="fold_step", calls=1, tokens=30, saved=None, cost=2)
         read = DailySaving(agent="vibe", kind="fold", name="R2", calls=1, tokens=-1, saved=None, cost=None)
@@ -102,12 +102,12 @@ class UserSuite:
         await store.users.delete("ann", today=DAY)
         assert await store.users.read_savings("ann", DAY, LATER.date()) == []
 
-    async def test_all_of_a_user_is_told_line_by_line_and_nothing_of_others(self, store: Store):
+    async def test_an_export_contains_all_data_of_a_user_and_nothing_else(self, store: Store):
         lease = await begin(store, "r1")
-        many = [said(f"m{number}", "四") for number in range(PLENTY_OF_ROWS)]
-        ended = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
+        many = [message_of(f"m{number}", "四") for number in range(PLENTY_OF_ROWS)]
+        end = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
         await store.runs.record(
-            lease, RunChange(entries=many, call_start=call(1, "a"), call_end=ended, usage=b'{"n":1}'), at(1)
+            lease, RunChange(entries=many, call_start=call(1, "a"), call_end=end, usage=b'{"n":1}'), at(1)
         )
         await admit(store, "r2", "thread-2")
         await admit(store, "r3", "thread-3", owner="bob")
@@ -122,14 +122,12 @@ class UserSuite:
         assert (run["name"], run["input"], run["usage"], run["ended"]) == ("r1", {"n": 1}, {"n": 1}, None)
         assert [line async for line in store.users.export("nobody")] == []
 
-    async def test_X1_the_pages_sent_to_models_are_told_too(self, store: Store):
+    async def test_X1_an_export_contains_pages_of_calls(self, store: Store):
         lease = await begin(store, "r1")
         digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
-        ended = CallEnd(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
-        await store.runs.record(
-            lease, RunChange(call_start=replace(call(1, "ab"), digest=digest), call_end=ended), at(2)
-        )
-        # Its digest is not that of its page.
+        end = CallEnd(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
+        await store.runs.record(lease, RunChange(call_start=replace(call(1, "ab"), digest=digest), call_end=end), at(2))
+        # Its digest does not match its page.
         await store.runs.record(lease, RunChange(call_start=call(2, "abc", shared=2)), at(3))
         lines = [json.loads(line) async for line in store.users.export("ann")]
         assert [line["type"] for line in lines] == ["spending", "thread", "run", "call", "call"]
@@ -149,38 +147,38 @@ class UserSuite:
         ]
         assert (damaged["number"], damaged["ended"], damaged["page"]) == (2, None, None)
 
-    async def test_what_was_spent_today_outlives_its_user_so_that_a_limit_holds(self, store: Store):
+    async def test_todays_spending_survives_the_deletion_of_its_user(self, store: Store):
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await spend(store, lease, 2, CallEnd(number=2, ended=LATER, usage=b'{"inputTokens": 7}'))
-        found = await store.users.delete("ann", today=LATER.date())
-        assert (found.threads, found.days) == (1, 1)
+        result = await store.users.delete("ann", today=LATER.date())
+        assert (result.threads, result.days) == (1, 1)
         assert (
             (await store.users.read_spending("ann", DAY)).input,
             (await store.users.read_spending("ann", LATER.date())).input,
         ) == (0, 7)
-        asked = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
+        request = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
         with pytest.raises(LimitReached):
-            await store.runs.admit(asked)
+            await store.runs.admit(request)
 
-    async def test_all_of_a_user_is_deleted_and_nothing_of_others(self, store: Store):
+    async def test_a_deletion_removes_all_data_of_a_user_and_nothing_else(self, store: Store):
         for number in range(24):
             await admit(store, f"r{number}", f"thread-{number}")
         lease = await begin_another(store, "at-work")
         await spend(store, lease, 1, CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await admit(store, "r1", "thread-x", owner="bob")
-        found = await store.users.delete("ann")
-        assert (found.threads, len(found.stopped), found.days) == (25, 25, 1)
+        result = await store.users.delete("ann")
+        assert (result.threads, len(result.stopped), result.days) == (25, 25, 1)
         assert [line async for line in store.users.export("ann")] == []
         assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01")
-        assert await listed(store, owner="bob") == ["thread-x"]
+        assert await list_threads(store, owner="bob") == ["thread-x"]
         assert await store.users.delete("ann") == DeletedUser(threads=0, stopped=(), profiles=0, days=0)
 
-    async def test_P9_F10_files_and_datasets_of_a_user_are_told_too(self, store: Store):
+    async def test_P9_F10_an_export_contains_files_and_datasets(self, store: Store):
         mine = await add(store)
         await add(store, "bob")
-        asked = with_files(admission("r1"), mine)
-        await store.runs.admit(asked)
+        request = with_files(admission("r1"), mine)
+        await store.runs.admit(request)
         await store.datasets.create(dataset("d1", "bob", "*"))
         await store.datasets.create(dataset("d2", "ann", owner="bob"))
         lines = [json.loads(line) async for line in store.users.export("ann")]
@@ -189,33 +187,35 @@ class UserSuite:
         row = {"id": mine.id, "name": "a.pdf", "kind": "document", "mime_type": "application/pdf", "size": mine.size}
         assert lines[0] == {"type": "attachment", **row, "created": time}
         times = {"created": time, "updated": time}
-        named = {"id": "d1", "name": "Name of d1 四", "description": ""}
-        assert lines[1] == {"type": "dataset", **named, **times, "shared_with": ["*", "bob"]}
+        changed = {"id": "d1", "name": "Name of d1 四", "description": ""}
+        assert lines[1] == {"type": "dataset", **changed, **times, "shared_with": ["*", "bob"]}
         body = {"name": "a.pdf", "kind": "document", "mimeType": None}
-        named = {"thread": "thread-1", "id": asked.files[0].id, "attachment": mine.id}
-        assert lines[3] == {"type": "file", **named, "body": body, "created": time}
+        changed = {"thread": "thread-1", "id": request.files[0].id, "attachment": mine.id}
+        assert lines[3] == {"type": "file", **changed, "body": body, "created": time}
 
-    async def test_P9_F10_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
-        used, same = await add(store), await add(store, content="b")
+    async def test_P9_F10_a_deletion_removes_files_and_datasets(self, store: Store):
+        older, same = await add(store), await add(store, content="b")
         his = await add(store, "bob", "b")
-        await store.runs.admit(with_files(admission("r1"), used))
+        await store.runs.admit(with_files(admission("r1"), older))
         for id, owner, users in (("d1", "ann", ("bob",)), ("d2", "bob", ("ann", "carl")), ("d3", "bob", ("*",))):
             await store.datasets.create(dataset(id, *users, owner=owner))
-        found = await store.users.delete("ann")
-        gone = DeletedUser(threads=1, stopped=found.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1)
-        assert found == replace(gone, blobs=tuple(sorted([used.blob, same.blob])))
-        assert await store.files.find_blobs([used.blob, same.blob, his.blob]) == frozenset({his.blob})
+        result = await store.users.delete("ann")
+        removed = DeletedUser(
+            threads=1, stopped=result.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1
+        )
+        assert result == replace(removed, blobs=tuple(sorted([older.blob, same.blob])))
+        assert await store.files.find_blobs([older.blob, same.blob, his.blob]) == frozenset({his.blob})
         assert (await store.files.total_bytes("ann"), await store.files.total_bytes("bob")) == (0, his.size)
         assert (await store.datasets.get("bob", "d2")).shared_with == ("carl",)
         assert await store.datasets.find_usable("bob", ["d1"]) == ()
         assert len(await store.datasets.find_usable("ann", ["d2", "d3"])) == 1
 
-    async def test_F10_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store):
+    async def test_F10_deleting_a_user_named_like_everybody_removes_no_shares(self, store: Store):
         await store.datasets.create(dataset("d1", "*"))
         assert (await store.users.delete("*")).shares == 0
         assert len(await store.datasets.find_usable("bob", ["d1"])) == 1
 
-    async def test_events_of_runs_that_ended_before_go_and_the_log_stays(self, store: Store):
+    async def test_cleanup_deletes_events_of_old_runs_and_keeps_the_log(self, store: Store):
         old = await end(store, "r1", "done")
         running = await begin(store, "r2", "thread-2")
         await store.runs.record(running, RunChange(events=(b"x",)), at(1))
@@ -230,7 +230,7 @@ class UserSuite:
         assert (run.last_event, len(await store.log.read_after("thread-1"))) == (1, 1)
         assert await store.threads.clean(Retention(events_before=LATER)) == CleanupCounts()
 
-    async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store):
+    async def test_cleanup_deletes_calls_and_their_unshared_segments(self, store: Store):
         first = await begin(store, "r1")
         await store.runs.record(first, RunChange(call_start=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
         second = await begin(store, "r2")
@@ -246,27 +246,27 @@ class UserSuite:
         assert await store.threads.clean(Retention(calls_before=at(4))) == CleanupCounts(calls=2, segments=4)
         assert (await store.runs.find("ann", "r2")).calls == 2
 
-    async def test_threads_nobody_touched_go_unless_a_run_waits_in_them(self, store: Store):
+    async def test_cleanup_deletes_unused_threads_without_open_runs(self, store: Store):
         await end(store, "r1", "done", "old")
         await end(store, "r2", "done", "waited-for")
         await admit(store, "r3", "waited-for")
         lease = await begin_another(store, "new")
-        await store.runs.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
+        await store.runs.record(lease, RunChange(entries=[message_of("m")], ending=RunEnding(outcome="done")), at(50))
         assert await store.threads.clean(Retention(threads_before=at(9))) == CleanupCounts(threads=1)
-        assert sorted(await listed(store)) == ["new", "waited-for"]
+        assert sorted(await list_threads(store)) == ["new", "waited-for"]
         with pytest.raises(NotFound):
             await store.runs.find("ann", "r1")
 
-    async def test_cleaning_goes_on_where_it_stopped(self, store: Store):
+    async def test_cleanup_continues_where_it_stopped(self, store: Store):
         for number in range(5):
             await end(store, f"r{number}", "done", f"thread-{number}")
         retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
-        found = [await store.threads.clean(retention) for _ in range(4)]
-        assert [(one.events, one.calls) for one in found] == [(2, 2), (2, 2), (1, 1), (0, 0)]
+        results = [await store.threads.clean(retention) for _ in range(4)]
+        assert [(one.events, one.calls) for one in results] == [(2, 2), (2, 2), (1, 1), (0, 0)]
         assert await store.threads.clean(Retention()) == CleanupCounts()
         assert await store.threads.clean(replace(retention, threads_before=LATER)) == CleanupCounts(threads=2)
 
-    async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store):
+    async def test_the_log_of_a_run_ends_with_its_last_entry(self, store: Store):
         for name in ("r1", "r2"):
             await end(store, name, "done")
         first, second = [await store.runs.find("ann", name) for name in ("r1", "r2")]
@@ -274,7 +274,7 @@ class UserSuite:
         assert [entry.id for entry in await store.log.read_of_run(second)] == ["m-r1", "m-r2"]
         silent = await store.runs.cancel(await admit(store, "r3"), Cancel(reason="user", now=at(3), events=()))
         lease = await begin(store, "r4")
-        await store.runs.record(lease, RunChange(entries=[replace(said("late"), time=at(9))]), at(9))
+        await store.runs.record(lease, RunChange(entries=[replace(message_of("late"), time=at(9))]), at(9))
         assert [entry.id for entry in await store.log.read_of_run(silent)] == ["m-r1", "m-r2"]
 
 
@@ -283,7 +283,7 @@ async def spend(store: Store, lease: Lease, number: int, ended: CallEnd) -> None
 
 
 async def begin_another(store: Store, thread: str) -> Lease:
-    found = await store.runs.admit(admission("at work", thread))
+    result = await store.runs.admit(admission("at work", thread))
     runs = await store.runs.claim(NODE, at(0), 99)
-    run = next(run for run in runs if run.id == found.run.id)
+    run = next(run for run in runs if run.id == result.run.id)
     return run.lease

@@ -150,20 +150,26 @@ class SqliteDatabase:
         self._log_bytes += (driver.total_changes - self._changes) * PAGE_BYTES + sum([item.size for item in items])
         self._changes = driver.total_changes
         if self._log_bytes >= CHECKPOINT_BYTES and not self._is_checkpointing and self._stopped is None:
-            self._is_checkpointing = True
-            # Copy most pages while others write. The rest only finishes while nobody writes.
-            checkpoint = self._loop.run_in_executor(self._readers, self._copy_pages)
-            checkpoint.add_done_callback(self._finish_checkpoint)
+            self._start_checkpoint()
 
-    def _copy_pages(self) -> None:
-        with self._engine.connect() as connection:
-            get_driver(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    def _start_checkpoint(self) -> None:
+        self._is_checkpointing = True
 
-    def _finish_checkpoint(self, checkpoint: asyncio.Future[None]) -> None:
-        if not checkpoint.cancelled() and (error := checkpoint.exception()):
-            LOGGER.warning("the checkpoint of the write-ahead log failed: %s", _error_text(error))
-        # The second write restarts the log, which also waits for the disk.
-        self._write_no_op(lambda: self._write_no_op(self._end_checkpoint))
+        def copy_pages() -> None:
+            with self._engine.connect() as connection:
+                get_driver(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+        def finish(copy: asyncio.Future[None]) -> None:
+            if not copy.cancelled() and (error := copy.exception()):
+                LOGGER.warning("the checkpoint of the write-ahead log failed: %s", _error_text(error))
+            # The second write restarts the log, which also waits for the disk.
+            self._write_no_op(lambda: self._write_no_op(end))
+
+        def end() -> None:
+            self._log_bytes, self._is_checkpointing = 0, False
+
+        # Copy most pages while others write. The rest only finishes while nobody writes.
+        self._loop.run_in_executor(self._readers, copy_pages).add_done_callback(finish)
 
     def _write_no_op(self, callback: Callable[[], None]) -> None:
         def write_nothing(connection: Connection) -> None:
@@ -179,9 +185,6 @@ class SqliteDatabase:
         item = _PendingWrite(write_nothing, self._loop.create_future())
         item.future.add_done_callback(finish)
         self._enqueue_all([cast("_PendingWrite[object]", item)])
-
-    def _end_checkpoint(self) -> None:
-        self._log_bytes, self._is_checkpointing = 0, False
 
     def _enqueue_all(self, items: Sequence[_PendingWrite[object]]) -> None:
         for item in items:
@@ -296,13 +299,13 @@ class SqliteDatabase:
         self._settle(items)
 
     def _settle(self, items: Sequence[_PendingWrite[object]]) -> None:
+        def settle() -> None:
+            self._thread_writes -= len(items)
+            _settle_all(items)
+
         # A closed loop has no callers left.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._settle_on_loop, items)
-
-    def _settle_on_loop(self, items: Sequence[_PendingWrite[object]]) -> None:
-        self._thread_writes -= len(items)
-        _settle_all(items)
+            self._loop.call_soon_threadsafe(settle)
 
 
 @contextmanager

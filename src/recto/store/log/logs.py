@@ -288,8 +288,22 @@ class _LogReader:
         total = _MessageSums(upto=upto)
         for span in self.visible.ranges:
             first, last = max(span.first, after + 1), min(span.last or upto, upto)
-            if first <= last:
-                total = _add_sums(total, self._rows(SUM_UP, first=first, upto=last, counter_is=self.query.counter)[0])
+            if first > last:
+                continue
+            rows = self._rows(SUM_UP, first=first, upto=last, counter_is=self.query.counter)
+            count, with_tokens, tokens, first, last, newest, in_window, pinned = cast("tuple[int, ...]", tuple(rows[0]))
+            if count:
+                total = _MessageSums(
+                    upto=upto,
+                    count=total.count + count,
+                    tokens=total.tokens + tokens,
+                    first=total.first or first,
+                    last=last,
+                    newest=max(total.newest, newest),
+                    in_window=total.in_window + in_window,
+                    pinned=total.pinned + pinned,
+                    is_counted=total.is_counted and with_tokens == count,
+                )
         return total
 
     def make_placeholder(self, sums: _MessageSums) -> Iterator[UnreadMessages]:
@@ -301,23 +315,6 @@ class _LogReader:
 
     def _rows(self, statement: Statement, **values: Value) -> Sequence[Sequence[object]]:
         return statement.rows(self.connection, {"this": self.query.thread, **values})
-
-
-def _add_sums(total: _MessageSums, row: Sequence[object]) -> _MessageSums:
-    count, with_tokens, tokens, first, last, newest, in_window, pinned = cast("tuple[int, ...]", tuple(row))
-    if not count:
-        return total
-    return _MessageSums(
-        upto=total.upto,
-        count=total.count + count,
-        tokens=total.tokens + tokens,
-        first=total.first or first,
-        last=last,
-        newest=max(total.newest, newest),
-        in_window=total.in_window + in_window,
-        pinned=total.pinned + pinned,
-        is_counted=total.is_counted and with_tokens == count,
-    )
 
 
 def _is_whole(entries: Sequence[Entry], visible: VisibleNumbers, last: int, is_windowed: bool) -> bool:

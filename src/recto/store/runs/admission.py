@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from recto.conversation.input.input_entries import check_resume
 from recto.conversation.input.run_input import ResumeItem, stored_input
@@ -36,7 +36,7 @@ from recto.store.log.entry_rows import read_turn
 from recto.store.ports import Admission, AdmissionResult, Claimant, StoredRun
 from recto.store.runs.run_rows import COLUMNS, NAMES, THREAD_COLUMNS, find_run, parse_run
 from recto.store.schema import DETACHED, IS_OPEN, PROFILES, RUN_NUMBERS, RUNS, SPENDING, THREADS, to_micros
-from recto.store.statement import Statement, StatementValues, Value, insert_missing, param
+from recto.store.statement import Statement, StatementValues, Value, insert_missing, insert_or, param
 
 BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
 NOT_IDLE = "Run {name!r} of this thread {does}. Wait for its end, or cancel it."
@@ -85,20 +85,20 @@ TOKENS_OF_DAY = Statement(
 )
 
 
-def _make_add_run() -> Statement:
-    tier = select(PROFILES.c.tier).where(PROFILES.c.owner == bindparam("owner_is")).scalar_subquery()
-    next_number = select(func.coalesce(func.max(RUNS.c.number), 0) + 1).scalar_subquery()
-    on_postgres, on_sqlite = (
-        clause.values(tier=func.coalesce(tier, FREE_TIER)).on_conflict_do_nothing().returning(RUNS.c.tier)
-        for clause in (
-            postgresql.insert(RUNS).values(number=RUN_NUMBERS.next_value()),
-            sqlite.insert(RUNS).values(number=next_number),
+_tier = select(PROFILES.c.tier).where(PROFILES.c.owner == bindparam("owner_is")).scalar_subquery()
+_next_number = select(func.coalesce(func.max(RUNS.c.number), 0) + 1).scalar_subquery()
+ADD_RUN = insert_or(
+    RUNS,
+    (*ADMISSION_COLUMNS, "agent", "created", *NEW_RUN),
+    lambda insert: (
+        insert.values(
+            number=_next_number if isinstance(insert, sqlite.Insert) else RUN_NUMBERS.next_value(),
+            tier=func.coalesce(_tier, FREE_TIER),
         )
-    )
-    return Statement(on_postgres, columns=(*ADMISSION_COLUMNS, "agent", "created", *NEW_RUN), on_sqlite=on_sqlite)
-
-
-ADD_RUN = _make_add_run()
+        .on_conflict_do_nothing()
+        .returning(RUNS.c.tier)
+    ),
+)
 
 
 class _Slot(NamedTuple):
@@ -198,8 +198,8 @@ def _find_repetition(connection: Connection, admission: Admission) -> AdmissionR
     if digest is not None and admission.digest is not None:
         return repeat_admission(run, is_same=digest == admission.digest)
     # As text: in Python, 1, 1.0 and True are equal.
-    stored, sent = (orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS) for json in (run.input, admission.input))
-    return repeat_admission(run, is_same=stored == sent)
+    texts = {orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS) for json in (run.input, admission.input)}
+    return repeat_admission(run, is_same=len(texts) == 1)
 
 
 def _find_same_answers(connection: Connection, admission: Admission) -> str | None:
@@ -276,15 +276,15 @@ def check_tokens(connection: Connection, admission: Admission) -> None:
         return
     now = admission.created.astimezone(UTC)
     rows = TOKENS_OF_DAY.rows(connection, {"of": admission.owner, "on": now.date().isoformat()})
-    used, limit = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens
-    if used >= limit:
-        raise token_limit_error(used, limit, now)
+    tokens, limit = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens
+    if tokens >= limit:
+        raise token_limit_error(tokens, limit, now)
 
 
-def token_limit_error(used: int, limit: int, now: datetime) -> LimitReached:
+def token_limit_error(tokens: int, limit: int, now: datetime) -> LimitReached:
     """Return the error for a user without tokens left today."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    problem = f"You used {used} of {limit} tokens today (UTC). Try again tomorrow."
+    problem = f"You used {tokens} of {limit} tokens today (UTC). Try again tomorrow."
     return LimitReached(problem, retry=(midnight - now).total_seconds())
 
 

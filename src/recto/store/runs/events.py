@@ -28,20 +28,15 @@ FEW, GATHER_SECONDS = 4, 0.01
 
 _Waiting: TypeAlias = list[tuple[RunEvents, asyncio.Future[RecordResult]]]
 _is_after = and_(EVENTS.c.run == bindparam("this"), EVENTS.c.number > bindparam("after"))
-
-
-def _make_events_after() -> Statement:
-    """Return the statement for events within a byte limit. Bodies are joined last, so skipped ones are never read."""
-    sizes = select(EVENTS.c.number, func.length(EVENTS.c.body).label("size")).where(_is_after)
-    candidates = sizes.order_by(EVENTS.c.number).limit(bindparam("most")).subquery()
-    before = (func.sum(candidates.c.size).over(order_by=candidates.c.number) - candidates.c.size).label("before")
-    sums = select(candidates.c.number, before).subquery()
-    last = select(func.max(sums.c.number)).where(sums.c.before < bindparam("size", type_=Integer)).scalar_subquery()
-    query = select(EVENTS.c.number, EVENTS.c.body).where(_is_after, EVENTS.c.number <= last)
-    return Statement(query.order_by(EVENTS.c.number))
-
-
-EVENTS_AFTER = _make_events_after()
+_sizes = select(EVENTS.c.number, func.length(EVENTS.c.body).label("size")).where(_is_after)
+_candidates = _sizes.order_by(EVENTS.c.number).limit(bindparam("most")).subquery()
+_before = (func.sum(_candidates.c.size).over(order_by=_candidates.c.number) - _candidates.c.size).label("before")
+_sums = select(_candidates.c.number, _before).subquery()
+_last = select(func.max(_sums.c.number)).where(_sums.c.before < bindparam("size", type_=Integer)).scalar_subquery()
+# Events within a byte limit. Bodies are joined last, so skipped ones are never read.
+EVENTS_AFTER = Statement(
+    select(EVENTS.c.number, EVENTS.c.body).where(_is_after, EVENTS.c.number <= _last).order_by(EVENTS.c.number)
+)
 HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("this")).limit(1))
 
 

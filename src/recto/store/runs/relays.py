@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from typing import cast
 
 from sqlalchemy import Connection, bindparam, null, select, update
@@ -86,12 +85,43 @@ class Relays(Repository):
 
     async def begin(self, call: RelayedCall) -> None:
         """Store a request and its fold step before it is sent on. Raise LimitReached if the user's tokens are spent."""
+        admission, now = call.admission, call.call.started
+
+        def begin(connection: Connection) -> None:
+            lock_user(connection, admission.owner)
+            lock_thread(connection, admission.thread)
+            check_tokens(connection, admission)
+            agent, _ = enter_thread(connection, admission)
+            values = make_row(admission, agent) | {"status": "ended", "node": call.node, "calls": call.call.number}
+            values["owner_is"] = admission.owner
+            if not ADD_RUN.rows(connection, values):
+                # The same request was sent before and keeps the name by which the conversation is found.
+                ADD_RUN.rows(connection, {**values, "name": f"{admission.name}-{admission.id}"})
+            START.count(connection, {"this": admission.id, "now": to_micros(now)})
+            growth = {"this": admission.thread, "more": 0, "now": to_micros(now), "first_words": call.title}
+            GROW_WITH_TITLE.rows(connection, growth)
+            if call.step:
+                append_entries(connection, admission.thread, RunChange(entries=(call.step,)), now, run=admission.id)
+            begin_call(connection, admission.id, admission.thread, call.call)
+
         size = len(call.call.manifest) + sum([len(segment.data) for segment in call.call.segments])
-        await self.database.write(partial(_begin, relayed=call), size=size)
+        await self.database.write(begin, size=size)
 
     async def end(self, run: str, call: CallEnd, ending: RunEnding) -> None:
         """Store the result of a request."""
-        await self.database.write(partial(_end, run=run, call=call, ending=ending), size=len(call.usage or b""))
+        values: StatementValues = {
+            "this": run,
+            "how": ending.outcome,
+            "new_error": clean_text(ending.error),
+            "new_usage": call.usage,
+            "now": to_micros(call.ended),
+        }
+
+        def end(connection: Connection) -> None:
+            end_call(connection, run, call)
+            SET_ENDING.count(connection, values)
+
+        await self.database.write(end, size=len(call.usage or b""))
 
 
 def _find_newest(connection: Connection, owner: str, thread: str) -> tuple[str, datetime] | None:
@@ -109,34 +139,3 @@ def _list_steps(connection: Connection, requests: Sequence[StoredRequest]) -> tu
         for seq, id, time, body, _ in cast("Sequence[tuple[int, str, int, bytes, str]]", rows)
     ]
     return tuple([step for step in steps if isinstance(step, FoldStep)])
-
-
-def _begin(connection: Connection, relayed: RelayedCall) -> None:
-    admission, now = relayed.admission, relayed.call.started
-    lock_user(connection, admission.owner)
-    lock_thread(connection, admission.thread)
-    check_tokens(connection, admission)
-    agent, _ = enter_thread(connection, admission)
-    values = make_row(admission, agent) | {"status": "ended", "node": relayed.node, "calls": relayed.call.number}
-    values["owner_is"] = admission.owner
-    if not ADD_RUN.rows(connection, values):
-        # The same request was sent before and keeps the name by which the conversation is found.
-        ADD_RUN.rows(connection, {**values, "name": f"{admission.name}-{admission.id}"})
-    START.count(connection, {"this": admission.id, "now": to_micros(now)})
-    growth = {"this": admission.thread, "more": 0, "now": to_micros(now), "first_words": relayed.title}
-    GROW_WITH_TITLE.rows(connection, growth)
-    if relayed.step:
-        append_entries(connection, admission.thread, RunChange(entries=(relayed.step,)), now, run=admission.id)
-    begin_call(connection, admission.id, admission.thread, relayed.call)
-
-
-def _end(connection: Connection, run: str, call: CallEnd, ending: RunEnding) -> None:
-    end_call(connection, run, call)
-    values: StatementValues = {
-        "this": run,
-        "how": ending.outcome,
-        "new_error": clean_text(ending.error),
-        "new_usage": call.usage,
-        "now": to_micros(call.ended),
-    }
-    SET_ENDING.count(connection, values)

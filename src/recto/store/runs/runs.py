@@ -50,7 +50,7 @@ _is_blocked = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.stat
 _candidates = (
     select(RUNS.c.id, RUNS.c.number).order_by(RUNS.c.number).limit(bindparam("most")).with_for_update(skip_locked=True)
 )
-LOST = Statement(_candidates.where(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now")))
+EXPIRED = Statement(_candidates.where(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now")))
 NEXT = Statement(
     _candidates.where(RUNS.c.owner == bindparam("of"), text(IS_OPEN), RUNS.c.status == "queued", ~_is_blocked)
 )
@@ -182,16 +182,19 @@ class Runs(Repository):
 
         Of the queued runs, those of the user with the fewest active runs come first.
         """
-        lost = [cast("str", row[0]) for row in LOST.rows(connection, {"now": to_micros(now), "most": limit})]
-        runs = [run for id in lost if (run := _claim(connection, who, now, id))]
-        return (*runs, *_claim_fairly(connection, who, now, limit - len(lost)))
+        expired = [cast("str", row[0]) for row in EXPIRED.rows(connection, {"now": to_micros(now), "most": limit})]
+        runs = [run for id in expired if (run := _claim(connection, who, now, id))]
+        return (*runs, *_claim_fairly(connection, who, now, limit - len(expired)))
 
     @priority_write
     def renew(self, connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
         """Extend leases. Return those still held."""
         until = to_micros(now + who.lease)
-        ordered = sorted(leases, key=_by_run)
-        return tuple(lease for lease in ordered if RENEW.count(connection, {**lease_values(lease), "until": until}))
+        return tuple(
+            lease
+            for lease in sorted(leases, key=_by_run)
+            if RENEW.count(connection, {**lease_values(lease), "until": until})
+        )
 
     @priority_write
     def release(self, connection: Connection, leases: Sequence[Lease], at: datetime) -> None:

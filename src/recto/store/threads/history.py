@@ -66,7 +66,9 @@ class HistoryDay:
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def read_day(connection: Connection, owner: str, query: HistoryQuery, parsed: ParsedRuns) -> HistoryDay | InputsNeeded:
+def read_day(
+    connection: Connection, owner: str, query: HistoryQuery, requests: ParsedRuns
+) -> HistoryDay | InputsNeeded:
     """Return the newest day of a thread with messages to show (P13). Raise NotFound for another user's thread."""
     thread = query.thread
     if thread is not None:
@@ -75,7 +77,7 @@ def read_day(connection: Connection, owner: str, query: HistoryQuery, parsed: Pa
         thread = cast("str", rows[0][0])
     else:
         return HistoryDay()
-    queued = list_queued(connection, thread, query.queued_bytes, parsed)
+    queued = list_queued(connection, thread, query.queued_bytes, requests)
     return queued if isinstance(queued, InputsNeeded) else _read_day(connection, thread, query, queued)
 
 

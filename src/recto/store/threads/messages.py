@@ -117,10 +117,10 @@ class Messages(Repository):
 
         Requests are parsed one after another, off the event loop.
         """
-        parsed: ParsedRuns = {}
-        while isinstance(result := await self.database.read(partial(read, parsed=parsed)), InputsNeeded):
+        requests: ParsedRuns = {}
+        while isinstance(result := await self.database.read(partial(read, requests=requests)), InputsNeeded):
             async with self._parsing:
-                parsed = {**parsed, **await asyncio.to_thread(parse_requests, result.runs)}
+                requests = {**requests, **await asyncio.to_thread(parse_requests, result.runs)}
         return result
 
 

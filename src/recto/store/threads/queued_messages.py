@@ -59,25 +59,25 @@ def parse_requests(runs: Sequence[StoredRun]) -> ParsedRuns:
 
 
 def list_queued(
-    connection: Connection, thread: str, most_bytes: int, parsed: ParsedRuns
+    connection: Connection, thread: str, most_bytes: int, requests: ParsedRuns
 ) -> tuple[QueuedMessage, ...] | InputsNeeded:
     """Return the queued messages in the order of their runs, up to `most_bytes` of requests."""
     sizes = cast("Sequence[tuple[str, int, int]]", SIZES.rows(connection, {"this": thread}))
     sums = accumulate(size for _, size, _ in sizes)
     queued = [(id, number) for (id, _, number), total in zip(sizes, sums, strict=True) if total <= most_bytes]
-    if any(id not in parsed for id, _ in queued):
+    if any(id not in requests for id, _ in queued):
         rows = QUEUED_RUNS.rows(connection, {"this": thread, "last": queued[-1][1]})
-        return InputsNeeded(runs=tuple([run for run in map(parse_run, rows) if run.id not in parsed]))
+        return InputsNeeded(runs=tuple([run for run in map(parse_run, rows) if run.id not in requests]))
     if not queued:
         return ()
-    runs = [parsed[id] for id, _ in queued]
+    runs = [requests[id] for id, _ in queued]
     ids = {message.id for run in runs for message in run.messages}
     used_ids = set(connection.execute(select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(ids))).scalars())
     view, messages = View(entries=read_turn(connection, thread)), list[QueuedMessage]()
     for run, request in [(item.run, item.messages) for item in runs]:
         # The message may get another id than the client sent; nothing else of the run gets an id here.
-        admitted = AdmittedRun(admitted_at=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
-        message = queued_turn(view, request, admitted, used_ids)
+        context = AdmittedRun(admitted_at=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
+        message = queued_turn(view, request, context, used_ids)
         if message:
             used_ids.add(message.id)
             messages.append(QueuedMessage(task=run.id, run=run.name, message=replace(message, seq=None)))

@@ -218,15 +218,14 @@ def _read_profile(connection: Connection, owner: str) -> StoredProfile:
     if not rows:
         return StoredProfile()
     tier, updated = cast("tuple[str, int]", rows[0])
-    fields, skills = (_read_values(connection, owner, source) for source in (FIELDS, SKILLS))
+    values: list[dict[str, Json]] = []
+    for source in (FIELDS, SKILLS):
+        columns = source.table.c
+        query = select(columns[source.name], columns.body).where(columns.owner == owner)
+        # Sorted here, because databases collate differently.
+        values.append({name: load(body) for name, body in sorted(connection.execute(query).all())})
+    fields, skills = values
     return StoredProfile(tier=tier, fields=fields, skill_data=skills, updated=from_micros(updated))
-
-
-def _read_values(connection: Connection, owner: str, source: _ValueTable) -> dict[str, Json]:
-    columns = source.table.c
-    query = select(columns[source.name], columns.body).where(columns.owner == owner)
-    # Sorted here, because databases collate differently.
-    return {name: load(body) for name, body in sorted(connection.execute(query).all())}
 
 
 def _write_values(

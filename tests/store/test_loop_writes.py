@@ -1,4 +1,4 @@
-"""Small writes to SQLite, which are made on the event loop: when, with what, and what stands in their way."""
+"""Small writes to SQLite on the event loop."""
 
 import asyncio
 import sqlite3
@@ -17,7 +17,7 @@ from tests.store.test_sqlite import adding, commits, numbers
 from tests.waiting import settle, wait_until
 
 SMALL = 100
-# Rows after which the log is brought into the database.
+# Rows after which a checkpoint is due.
 ROWS, PAGE_PART = CHECKPOINT_BYTES // PAGE_BYTES, 1_000
 
 
@@ -48,11 +48,11 @@ async def test_small_writes_of_one_turn_of_the_loop_are_one_commit(tmp_path: Pat
         (SqliteSettings(), SqliteSettings().near_bytes, False),
         (SqliteSettings(), None, False),
         (SqliteSettings(near_bytes=0), 0, False),
-        # A commit that waits for the disk would have everybody wait.
+        # A commit that waits for the disk would block the loop.
         (SqliteSettings(synchronous="FULL"), SMALL, False),
     ],
 )
-async def test_only_small_writes_that_do_not_wait_for_the_disk_are_made_on_the_loop(
+async def test_the_loop_runs_small_writes_that_do_not_wait_for_the_disk(
     tmp_path: Path, settings: SqliteSettings, size: int | None, is_near: bool
 ):
     async with a_database(tmp_path, settings) as database:
@@ -60,7 +60,7 @@ async def test_only_small_writes_that_do_not_wait_for_the_disk_are_made_on_the_l
         assert (made_by == threading.current_thread().name) is is_near
 
 
-async def test_a_small_write_goes_behind_what_the_thread_has_to_do(tmp_path: Path):
+async def test_a_small_write_queues_behind_the_thread(tmp_path: Path):
     async with a_database(tmp_path) as database:
         large = asyncio.create_task(database.write(adding(1)))
         await settle(1)
@@ -69,13 +69,13 @@ async def test_a_small_write_goes_behind_what_the_thread_has_to_do(tmp_path: Pat
         assert await database.write(thread, size=SMALL) == threading.current_thread().name
 
 
-async def test_who_locks_the_database_does_not_stop_the_loop(tmp_path: Path):
+async def test_a_lock_of_another_process_does_not_block_the_loop(tmp_path: Path):
     async with a_database(tmp_path) as database:
         await database.write(adding(1), size=SMALL)
         with closing(sqlite3.connect(tmp_path / "recto.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             waits = asyncio.create_task(database.write(adding(2), size=SMALL))
-            # The loop goes on, or this would not come to an end before the other does.
+            # The loop continues: otherwise this would not end before the other.
             await settle()
             assert not waits.done()
             other.execute("COMMIT")
@@ -83,19 +83,19 @@ async def test_who_locks_the_database_does_not_stop_the_loop(tmp_path: Path):
         assert await database.read(numbers) == [1, 2]
 
 
-async def test_what_small_writes_wrote_is_brought_into_the_database_by_the_thread(tmp_path: Path):
+async def test_the_thread_checkpoints_small_writes(tmp_path: Path):
     async with a_database(tmp_path) as database:
         file, log = tmp_path / "recto.db", 0
         for times in range(1, 7):
             await database.write(add_pages, size=SMALL)
             log = log or (tmp_path / "recto.db-wal").stat().st_size
             await wait_until(partial(is_as_large, file, times * ROWS * PAGE_PART), "the checkpoint")
-        # Once all of it is there, the log begins again at its start.
+        # Once all of it is copied, the log starts over.
         assert (tmp_path / "recto.db-wal").stat().st_size < 5 * log
 
 
 @pytest.mark.full
-async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_path: Path):
+async def test_the_write_ahead_log_stays_within_its_limit(tmp_path: Path):
     async with a_database(tmp_path) as database:
         await database.write(lambda connection: connection.execute(text("CREATE TABLE pages (data BLOB)")))
         data, log = bytes(60_000), tmp_path / "recto.db-wal"
@@ -105,12 +105,12 @@ async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_
         assert log.stat().st_size < 2 * MAX_LOG_BYTES
 
 
-async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):
+async def test_the_loop_reads_a_few_rows_in_one_snapshot(tmp_path: Path):
     async with a_database(tmp_path) as database:
         await database.write(adding(1), size=SMALL)
         assert await database.read(thread, few=True) == threading.current_thread().name
         assert await database.read(numbers, few=True) == [1]
-        # What it writes is not kept.
+        # Its changes are rolled back.
         await database.read(adding(2), few=True)
         assert await database.read(numbers, few=True) == [1]
 
@@ -120,6 +120,6 @@ def is_as_large(file: Path, size: int) -> bool:
 
 
 def add_pages(connection: Connection) -> None:
-    """As many rows as are written before a checkpoint, and enough of them to be worth one."""
+    """Write as many rows as a checkpoint needs."""
     connection.execute(text("CREATE TABLE IF NOT EXISTS pages (data BLOB)"))
     connection.execute(text("INSERT INTO pages VALUES (:data)"), [{"data": bytes(PAGE_PART)}] * ROWS)

@@ -1,4 +1,4 @@
-"""What a store promises of answers to interrupts: each is brought by one run, whoever else comes at the same time."""
+"""Answers to interrupts: one run brings each answer, also among concurrent ones."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from recto.conversation.messages import AssistantMessage, ToolCall
 from recto.errors import Conflict, NotFound
 from recto.store.ports import Admission, RunChange, RunEnding
 from recto.store.store import Store
-from tests.store.suite.samples import NODE, admission, at, begin, said
+from tests.store.suite.samples import NODE, admission, at, begin, message_of
 
 THREAD = "11111111-1111-4111-8111-111111111111"
 YES: Mapping[str, Json] = {"approved": True}
@@ -22,38 +22,40 @@ HOUR = 3_600.0
 
 
 async def waiting(store: Store) -> None:
-    """A thread whose run ended with two questions, `i1` and `i2`."""
+    """Make a thread whose run ended with two questions, `i1` and `i2`."""
     lease = await begin(store, "asks", THREAD)
     calls = tuple(ToolCall(id=f"c{number}", name="send", arguments="{}") for number in (1, 2))
     asks = [
         ConfirmAsked(id=f"i{number}", time=at(0), message="m1", call=f"c{number}", run="asks", seconds=HOUR)
         for number in (1, 2)
     ]
-    entries = (said("u1"), AssistantMessage(id="m1", time=at(0), parts=calls), *asks)
+    entries = (message_of("u1"), AssistantMessage(id="m1", time=at(0), parts=calls), *asks)
     await store.runs.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="waiting")), at(0))
 
 
 def answering(name: str, *, owner: str = "ann", **payloads: Mapping[str, Json]) -> Admission:
     items = [{"interruptId": id, "status": "resolved", "payload": payload} for id, payload in payloads.items()]
     body = dump({"threadId": THREAD, "runId": name, "messages": [], "resume": items})
-    made = admission(name, THREAD, owner=owner, input=body)
-    return replace(made, parsed=stored_input(body), created=at(1))
+    new = admission(name, THREAD, owner=owner, input=body)
+    return replace(new, parsed=stored_input(body), created=at(1))
 
 
-class ResumingSuite:
-    async def test_of_two_answers_at_once_one_is_admitted_and_the_other_refused(self, store: Store):
+class AnswerSuite:
+    async def test_one_of_two_concurrent_answers_is_admitted(self, store: Store):
         await waiting(store)
         both = (store.runs.admit(answering("r1", i1=YES)), store.runs.admit(answering("r2", i1=NO)))
-        found = await asyncio.gather(*both, return_exceptions=True)
-        assert sorted(type(one).__name__ for one in found) == ["AdmissionResult", "Conflict"]
+        results = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in results) == ["AdmissionResult", "Conflict"]
 
     async def test_the_same_answers_at_once_are_one_run(self, store: Store):
         await waiting(store)
-        found = await asyncio.gather(*(store.runs.admit(answering(f"r{number}", i1=YES, i2=NO)) for number in range(8)))
-        assert len({one.run.id for one in found}) == 1
-        assert [one.is_new for one in found].count(True) == 1
+        results = await asyncio.gather(
+            *(store.runs.admit(answering(f"r{number}", i1=YES, i2=NO)) for number in range(8))
+        )
+        assert len({one.run.id for one in results}) == 1
+        assert [one.is_new for one in results].count(True) == 1
 
-    async def test_what_was_answered_is_answered_once(self, store: Store):
+    async def test_an_interrupt_is_answered_once(self, store: Store):
         await waiting(store)
         first = await store.runs.admit(answering("r1", i1=YES))
         [run] = await store.runs.claim(NODE, at(1), limit=1)
@@ -66,7 +68,7 @@ class ResumingSuite:
             await store.runs.admit(answering("r3", i1=NO))
         assert (await store.runs.admit(answering("r4", i1=YES, i2=YES))).is_new
 
-    async def test_P5_an_answer_to_nothing_or_of_somebody_else_leaves_nothing(self, store: Store):
+    async def test_P5_an_answer_without_an_own_interrupt_stores_nothing(self, store: Store):
         with pytest.raises(NotFound):
             await store.runs.admit(answering("r1", i1=YES))
         with pytest.raises(NotFound):
@@ -78,7 +80,7 @@ class ResumingSuite:
             await store.runs.admit(answering("r1", owner="bob", i1=YES))
         assert (await store.runs.admit(answering("r2", i1=NO))).is_new
 
-    async def test_what_was_rolled_back_waits_no_more(self, store: Store):
+    async def test_a_rolled_back_interrupt_is_not_pending(self, store: Store):
         await waiting(store)
         await store.runs.admit(admission("back", THREAD))
         [run] = await store.runs.claim(NODE, at(1), limit=1)

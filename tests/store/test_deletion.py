@@ -1,4 +1,4 @@
-"""Deleting and cleaning in pieces: nobody waits long for it, and what broke off goes on."""
+"""Deletion and cleanup in small writes that resume after an interruption."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -21,17 +21,17 @@ from recto.store.threads import cleanup
 from recto.store.threads.cleanup import CleanupCounts, Retention
 from recto.store.threads.deletion import ROWS, RUNS_AT_ONCE, detach_threads
 from tests.store.suite.calls import body_of, call
-from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, said
-from tests.store.suite.threads import end, listed
+from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, message_of
+from tests.store.suite.threads import end, list_threads
 
 LATER = at(1_000_000)
 MANY = 2 * ROWS + 500
-# A run's row goes with its calls and its events.
+# A run's row is deleted with its calls and events.
 MOST = ROWS + 2 * RUNS_AT_ONCE
 
 
-class Measured(SqliteDatabase):
-    """A database that knows how many rows the largest of its writes changed, and how many writes there were."""
+class MeasuredDatabase(SqliteDatabase):
+    """A database that counts its writes and the rows of the largest."""
 
     most = writes = 0
 
@@ -46,8 +46,8 @@ class Measured(SqliteDatabase):
 
 
 @pytest.fixture
-async def measured(tmp_path: Path) -> AsyncIterator[Measured]:
-    database = Measured(tmp_path / "recto.db")
+async def measured(tmp_path: Path) -> AsyncIterator[MeasuredDatabase]:
+    database = MeasuredDatabase(tmp_path / "recto.db")
     await database.write(migrate)
     yield database
     await database.close()
@@ -56,19 +56,19 @@ async def measured(tmp_path: Path) -> AsyncIterator[Measured]:
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[Database]:
     if request.param == "sqlite":
-        opened: Database = SqliteDatabase(tmp_path / "recto.db")
+        store: Database = SqliteDatabase(tmp_path / "recto.db")
     else:
-        opened = PostgresDatabase(postgres_url.replace("://", "+asyncpg://", 1))
-    await opened.write(migrate)
-    yield opened
-    await opened.close()
+        store = PostgresDatabase(postgres_url.replace("://", "+asyncpg://", 1))
+    await store.write(migrate)
+    yield store
+    await store.close()
 
 
 async def talk_long(store: Store) -> None:
-    """A thread of many runs; one of them with many events, entries and segments."""
+    """Make a thread of many runs; one of them has many events, entries and segments."""
     lease = await begin(store, "long")
     page = "".join(chr(0x4E00 + number) for number in range(MANY))
-    entries = [said(f"m{number}") for number in range(MANY)]
+    entries = [message_of(f"m{number}") for number in range(MANY)]
     change = RunChange(
         events=[b"x"] * MANY, entries=entries, call_start=call(1, page), ending=RunEnding(outcome="done")
     )
@@ -79,7 +79,7 @@ async def talk_long(store: Store) -> None:
         await store.runs.record(lease, change, at(2))
 
 
-async def test_P17_a_long_thread_is_deleted_in_pieces_between_which_others_write(measured: Measured):
+async def test_P17_a_long_thread_is_deleted_in_small_writes(measured: MeasuredDatabase):
     store = Store(measured)
     await talk_long(store)
     rows = [{"thread": "thread-1", "id": f"r-{number}", "body": b"{}", "created": 1} for number in range(MANY)]
@@ -91,7 +91,7 @@ async def test_P17_a_long_thread_is_deleted_in_pieces_between_which_others_write
     assert measured.writes < 40
 
 
-async def test_a_long_thread_is_cleaned_in_pieces(measured: Measured):
+async def test_a_long_thread_is_cleaned_in_small_writes(measured: MeasuredDatabase):
     store = Store(measured)
     await talk_long(store)
     measured.most = 0
@@ -109,12 +109,12 @@ def counts(connection: Connection) -> list[int]:
     return [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
 
 
-async def test_a_thread_that_is_being_deleted_is_not_there_and_takes_no_run(database: Database):
+async def test_a_thread_in_deletion_does_not_exist_and_accepts_no_run(database: Database):
     store = Store(database)
     await end(store, "r1", "done")
     await admit(store, "r2")
     await database.write(partial(detach_threads, ids=["thread-1"]))
-    assert await listed(store) == []
+    assert await list_threads(store) == []
     with pytest.raises(NotFound):
         await store.threads.get("ann", "thread-1")
     with pytest.raises(NotFound):
@@ -125,18 +125,18 @@ async def test_a_thread_that_is_being_deleted_is_not_there_and_takes_no_run(data
     assert await store.runs.claim(NODE, at(99), 9) == ()
 
 
-async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
+async def test_cleanup_finishes_an_interrupted_deletion(database: Database):
     store = Store(database)
     await end(store, "r1", "done")
     await end(store, "r2", "done", "thread-2")
     await database.write(partial(detach_threads, ids=["thread-1"]))
     assert await store.threads.clean(Retention(threads_before=at(0))) == CleanupCounts(threads=1)
     assert await store.threads.clean(Retention()) == CleanupCounts()
-    assert await listed(store) == ["thread-2"]
+    assert await list_threads(store) == ["thread-2"]
     assert (await admit(store, "r1", owner="bob")).owner == "bob"
 
 
-async def test_a_thread_made_anew_while_its_old_one_is_deleted_twice_is_left_alone(database: Database):
+async def test_a_second_deletion_leaves_a_recreated_thread_alone(database: Database):
     store = Store(database)
     await end(store, "r1", "done")
     await store.threads.delete("ann", "thread-1")
@@ -146,21 +146,21 @@ async def test_a_thread_made_anew_while_its_old_one_is_deleted_twice_is_left_alo
     assert await database.read(counts) == before
 
 
-async def test_a_run_that_has_come_is_noticed_where_its_id_sorts_before_all_others(database: Database):
+async def test_a_new_run_protects_segments_whatever_its_id(database: Database):
     store = Store(database)
     run = await end(store, "r1", "done")
     await database.write(partial(cleanup.delete_calls, thread="thread-1", runs=[run]))
     unused = await database.read(partial(cleanup.find_unused_segments, thread="thread-1"))
-    # Of a machine whose clock is behind.
+    # From a machine whose clock is behind.
     await store.runs.admit(replace(admission("r2"), id="00000000-0000-7000-8000-000000000000"))
-    (begun,) = await store.runs.claim(NODE, at(1), limit=1)
-    used = RunChange(call_start=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
-    await store.runs.record(lease_of(begun), used, at(2))
+    (started,) = await store.runs.claim(NODE, at(1), limit=1)
+    older = RunChange(call_start=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
+    await store.runs.record(lease_of(started), older, at(2))
     assert await database.write(partial(cleanup.delete_segments, thread="thread-1", unused=unused)) == 0
-    assert [one.body for one in await store.calls.list_full(begun.id)] == [body_of("ab")]
+    assert [one.body for one in await store.calls.list_full(started.id)] == [body_of("ab")]
 
 
-async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):
+async def test_calls_of_a_thread_with_an_open_run_stay(database: Database):
     store = Store(database)
     run = await end(store, "r1", "done")
     await admit(store, "r2")

@@ -1,4 +1,4 @@
-"""What a store promises of looking back: history by day, calls as they were sent, and what damage looks like (X1)."""
+"""History by day, model calls, and damage of calls (X1)."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -15,30 +15,30 @@ from recto.store.store import Store
 from recto.store.threads.cleanup import Retention
 from recto.store.threads.history import HistoryDay, HistoryQuery
 from tests.store.suite.calls import body_of, call, segment
-from tests.store.suite.samples import PLENTY, admission, admit, at, begin, said
+from tests.store.suite.samples import PLENTY, admission, admit, at, begin, message_of
 
 EAST = timezone(timedelta(hours=9))
 
 
-class LookingSuite:
-    async def test_days_are_read_backwards_one_at_a_time(self, store: Store):
+class HistorySuite:
+    async def test_history_is_read_backwards_by_day(self, store: Store):
         assert await store.messages.read_day("ann", HistoryQuery()) == HistoryDay()
         await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
-        found = [await day_of(store, before) for before in (None, 9, 5, 3, 1)]
-        wanted = [
+        results = [await day_of(store, before) for before in (None, 9, 5, 3, 1)]
+        expected = [
             (9, True, ["m9-3", "m9-4", "m9-5"]),
             (3, True, ["m3-2"]),
             (3, True, ["m3-2"]),
             (1, False, ["m1-0", "m1-1"]),
             (None, False, list[str]()),
         ]
-        assert found == wanted
+        assert results == expected
 
-    async def test_words_that_wait_are_of_the_day_they_came_and_under_the_id_they_will_have(self, store: Store):
+    async def test_queued_messages_belong_to_their_day_and_have_their_future_id(self, store: Store):
         await write(store, on("m1", 1))
         for name, id, day in (("w1", "new", 2), ("w2", "m1", 3), ("w3", "new", 3)):
-            sent = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
-            waits = admission(name, input=sent)
+            body = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
+            waits = admission(name, input=body)
             await store.runs.admit(replace(waits, created=datetime(2026, 3, day, 12, tzinfo=UTC)))
         third, second, first = [
             await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, day))) for day in (9, 3, 2)
@@ -49,11 +49,11 @@ class LookingSuite:
         assert [(one.run, one.message.id == one.task) for one in third.queued] == [("w2", True), ("w3", True)]
         assert (third.messages, second.messages, first.queued) == ((), (), ())
         assert await store.messages.list_queued("thread-1") == (*second.queued, *third.queued)
-        # Where their requests have too many bytes, the first of them.
-        queued = [await store.messages.list_queued("thread-1", most * len(sent)) for most in (2, 1)]
+        # A limit of bytes leaves the first.
+        queued = [await store.messages.list_queued("thread-1", most * len(body)) for most in (2, 1)]
         assert [[one.run for one in some] for some in queued] == [["w1", "w2"], ["w1"]]
 
-    async def test_replies_that_are_not_whole_are_marked(self, store: Store):
+    async def test_incomplete_replies_have_a_status(self, store: Store):
         await write(
             store,
             ReplyEnded(id="e", time=at(1), message="a1", finish="length"),
@@ -63,20 +63,20 @@ class LookingSuite:
         )
         assert (await store.messages.read_day("ann", HistoryQuery())).statuses == {"a1": "length", "a2": "interrupted"}
 
-    async def test_days_are_those_of_the_zone(self, store: Store):
-        await write(store, replace(said("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))
+    async def test_days_depend_on_the_time_zone(self, store: Store):
+        await write(store, replace(message_of("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))
         for zone, day in ((UTC, 1), (EAST, 2)):
-            found = await store.messages.read_day("ann", HistoryQuery(zone=zone))
-            assert (found.day, [message.id for message in found.messages]) == (date(2026, 3, day), ["late"])
+            result = await store.messages.read_day("ann", HistoryQuery(zone=zone))
+            assert (result.day, [message.id for message in result.messages]) == (date(2026, 3, day), ["late"])
         assert (await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, 2), zone=EAST))).day is None
 
-    async def test_messages_are_in_the_order_of_the_log_whatever_their_times(self, store: Store):
+    async def test_messages_keep_the_order_of_the_log(self, store: Store):
         times = (5, 3, 3, 9)
-        await write(store, *(replace(said(f"m{place}"), time=at(time)) for place, time in enumerate(times)))
-        found = await store.messages.read_day("ann", HistoryQuery())
-        assert [(message.id, message.seq) for message in found.messages] == [(f"m{n}", n + 1) for n in range(4)]
+        await write(store, *(replace(message_of(f"m{place}"), time=at(time)) for place, time in enumerate(times)))
+        result = await store.messages.read_day("ann", HistoryQuery())
+        assert [(message.id, message.seq) for message in result.messages] == [(f"m{n}", n + 1) for n in range(4)]
 
-    async def test_what_people_are_not_shown_is_not_there_and_makes_no_day(self, store: Store):
+    async def test_hidden_kinds_of_entries_are_not_in_history(self, store: Store):
         silent = (
             AssistantMessage(id="a0", parts=(Text(text=" \n"),)),
             ReasoningMessage(id="r", text="Hm."),
@@ -87,7 +87,7 @@ class LookingSuite:
         await write(store, *log, *[replace(entry, time=moment(5)) for entry in silent])
         assert await day_of(store) == (2, True, ["a", "t"])
 
-    async def test_what_was_rolled_back_is_not_there_until_that_is_undone(self, store: Store):
+    async def test_history_leaves_out_rolled_back_messages_until_the_undo(self, store: Store):
         lease = await begin(store, "r1")
         await store.runs.record(lease, RunChange(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
         await store.runs.record(lease, RunChange(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
@@ -95,38 +95,38 @@ class LookingSuite:
         await store.runs.record(lease, RunChange(entries=[Undone(id="u")]), at(1))
         assert [await day_of(store), await day_of(store, 3)] == [(3, True, ["m3"]), (2, True, ["m2"])]
 
-    async def test_many_hidden_messages_between_two_shown_ones_are_passed_over(self, store: Store):
-        hidden = [replace(said(f"h{number}"), time=moment(2)) for number in range(3000)]
+    async def test_many_hidden_messages_are_skipped(self, store: Store):
+        hidden = [replace(message_of(f"h{number}"), time=moment(2)) for number in range(3000)]
         await write(store, on("m", 1), *hidden, RolledBack(id="b", to="h0"), on("m", 3))
         assert [await day_of(store), await day_of(store, 3)] == [(3, True, ["m3"]), (1, False, ["m1"])]
 
     @pytest.mark.parametrize("before", [date.min, date(1970, 1, 1), date.max])
-    async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date):
+    async def test_any_date_can_be_queried(self, store: Store, before: date):
         await write(store, on("m", 1))
         for zone in (UTC, EAST, timezone(-timedelta(hours=9))):
-            found = await store.messages.read_day("ann", HistoryQuery(before=before, zone=zone))
-            assert found.day == (date(2026, 3, 1) if before == date.max else None)
+            result = await store.messages.read_day("ann", HistoryQuery(before=before, zone=zone))
+            assert result.day == (date(2026, 3, 1) if before == date.max else None)
 
-    async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store):
+    async def test_a_call_survives_a_round_trip(self, store: Store):
         lease = await begin(store, "r1")
         await store.runs.record(lease, RunChange(call_start=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
-        (begun,) = await store.calls.list_full(lease.run)
-        assert (begun.purpose, begun.model, begun.digest) == ("reply", "gpt-x", "d" * 64)
-        assert (begun.manifest, begun.started, begun.ended) == (b'[{"kind": "tools"}]', at(1), None)
+        (started,) = await store.calls.list_full(lease.run)
+        assert (started.purpose, started.model, started.digest) == ("reply", "gpt-x", "d" * 64)
+        assert (started.manifest, started.started, started.ended) == (b'[{"kind": "tools"}]', at(1), None)
         end = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"n": 1}', error="cut off")
         await store.runs.record(lease, RunChange(call_end=end, call_start=call(2, "abc", shared=2)), at(3))
-        ended, following = await store.calls.list_full(lease.run)
+        finished, following = await store.calls.list_full(lease.run)
         assert (following.body, following.ended) == (body_of("abc"), None)
-        assert (ended.ended, ended.first_token, ended.finish) == (at(3), at(2), "stop")
-        assert (ended.usage, ended.error, ended.body) == (b'{"n": 1}', "cut off", begun.body)
+        assert (finished.ended, finished.first_token, finished.finish) == (at(3), at(2), "stop")
+        assert (finished.usage, finished.error, finished.body) == (b'{"n": 1}', "cut off", started.body)
 
-    async def test_a_page_of_many_segments_is_put_together(self, store: Store):
+    async def test_a_page_of_many_segments_is_joined(self, store: Store):
         lease = await begin(store, "r1")
         page = "".join(chr(0x4E00 + number) for number in range(PLENTY * 2))
         await store.runs.record(lease, RunChange(call_start=call(1, page)), at(1))
         assert [one.body == body_of(page) for one in await store.calls.list_full(lease.run)] == [True]
 
-    async def test_a_call_under_a_number_that_is_taken_is_refused(self, store: Store):
+    async def test_an_existing_number_of_a_call_is_rejected(self, store: Store):
         lease = await begin(store, "r1")
         await store.runs.record(lease, RunChange(call_start=call(1, "ab")), at(1))
         with pytest.raises(Conflict):
@@ -134,35 +134,35 @@ class LookingSuite:
         assert [one.body for one in await store.calls.list_full(lease.run)] == [body_of("ab")]
         assert (await store.runs.find("ann", "r1")).last_event == 0
 
-    async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store):
+    async def test_an_undamaged_call_has_its_exact_body(self, store: Store):
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy", "zyzy", "zyab", ""]
         for number, (page, shared) in enumerate(zip(pages, (0, 3, 2, 0, 2, 0), strict=True), start=1):
             await store.runs.record(lease, RunChange(call_start=sealed(number, page, shared)), at(number))
         end = CallEnd(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
         await store.runs.record(lease, RunChange(call_end=end), at(9))
-        seen = [await store.calls.read(lease.run, number) for number in range(1, 7)]
-        assert [(one.body, one.damaged) for one in seen] == [(body_of(page), ()) for page in pages]
+        results = [await store.calls.read(lease.run, number) for number in range(1, 7)]
+        assert [(one.body, one.damaged) for one in results] == [(body_of(page), ()) for page in pages]
         assert (await store.runs.find("ann", "r1")).calls == 6
-        assert tuple(one.summary for one in seen) == await store.calls.list_summaries(lease.run)
-        second = seen[1].summary
+        assert tuple(one.summary for one in results) == await store.calls.list_summaries(lease.run)
+        second = results[1].summary
         assert (second.price, second.finish, second.first_token, second.ended) == (12, "stop", at(8), at(9))
-        assert (seen[0].summary.price, seen[0].summary.manifest) == (None, b"[]")
+        assert (results[0].summary.price, results[0].summary.manifest) == (None, b"[]")
 
-    async def test_X1_what_is_damaged_of_a_call_is_told_and_a_call_that_was_not_made_is_not_found(self, store: Store):
+    async def test_X1_damage_of_a_call_is_reported_and_a_missing_call_is_not_found(self, store: Store):
         lease = await begin(store, "r1")
         lacking = replace(sealed(2, "abc"), segments=[segment("a"), segment("c")])
         for damaged, problem in ((call(1, "abd"), "digest"), (lacking, segment("b").sha256.hex())):
             await store.runs.record(lease, RunChange(call_start=damaged), at(1))
-            seen = await store.calls.read(lease.run, damaged.number)
-            assert (seen.damaged, seen.body) == ((problem,), None)
+            results = await store.calls.read(lease.run, damaged.number)
+            assert (results.damaged, results.body) == ((problem,), None)
             await store.threads.delete("ann", "thread-1")
             lease = await begin(store, "r1")
         for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):
             with pytest.raises(NotFound):
                 await store.calls.read(run, number)
 
-    async def test_the_call_before_is_the_newest_of_the_thread_for_the_same(self, store: Store):
+    async def test_the_previous_call_has_the_same_purpose(self, store: Store):
         first = await begin(store, "r1")
         await store.runs.record(first, RunChange(call_start=sealed(1, "a")), at(1))
         title = replace(sealed(2, "t"), purpose="title")
@@ -171,29 +171,29 @@ class LookingSuite:
         await store.runs.record(elsewhere, RunChange(call_start=sealed(1, "x")), at(3))
         for number in (1, 2):
             await store.runs.record(second, RunChange(call_start=sealed(number, "ab")), at(3 + number))
-        asked = [(second.run, 2), (second.run, 1), (first.run, 1), (first.run, 2), (elsewhere.run, 1)]
-        found = [await store.calls.find_previous(*one) for one in asked]
-        assert found == [(second.run, 1), (first.run, 1), None, None, None]
+        requests = [(second.run, 2), (second.run, 1), (first.run, 1), (first.run, 2), (elsewhere.run, 1)]
+        results = [await store.calls.find_previous(*one) for one in requests]
+        assert results == [(second.run, 1), (first.run, 1), None, None, None]
 
-    async def test_the_answered_call_is_this_one_or_the_newest_before_it_that_was_paid_for(self, store: Store):
+    async def test_the_answered_call_is_the_newest_with_usage(self, store: Store):
         first = await begin(store, "r1")
         for number, usage in ((1, b"{}"), (2, None), (3, None)):
-            ended = CallEnd(number=number, ended=at(number), usage=usage)
+            end = CallEnd(number=number, ended=at(number), usage=usage)
             await store.runs.record(first, RunChange(call_start=sealed(number, "a")), at(number))
-            await store.runs.record(first, RunChange(call_end=ended), at(number))
-        found = [await store.calls.find_answered(first.run, number) for number in (1, 3)]
-        assert found == [(first.run, 1)] * 2
+            await store.runs.record(first, RunChange(call_end=end), at(number))
+        results = [await store.calls.find_answered(first.run, number) for number in (1, 3)]
+        assert results == [(first.run, 1)] * 2
         assert await store.calls.find_answered("unknown", 1) is None
 
-    async def test_cleaning_deletes_the_calls_that_a_store_says_it_has(self, store: Store):
+    async def test_cleanup_deletes_stored_calls(self, store: Store):
         lease = await begin(store, "r1")
         await store.runs.record(lease, RunChange(call_start=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
-        asked = ((lease.run, 1), (lease.run, 2), ("unknown", 1))
-        assert [await store.calls.exists(*one) for one in asked] == [True, False, False]
+        requests = ((lease.run, 1), (lease.run, 2), ("unknown", 1))
+        assert [await store.calls.exists(*one) for one in requests] == [True, False, False]
         await store.threads.clean(Retention(calls_before=at(9)))
         assert not await store.calls.exists(lease.run, 1)
 
-    async def test_the_calls_of_a_thread_are_found_newest_first_and_for_its_owner_alone(self, store: Store):
+    async def test_calls_of_a_thread_are_listed_newest_first_for_its_owner(self, store: Store):
         first = await begin(store, "r1")
         for number in (1, 2):
             await store.runs.record(first, RunChange(call_start=sealed(number, "a")), at(number))
@@ -202,23 +202,23 @@ class LookingSuite:
         manifest = b'{"parts": [], "tokens": 7}'
         for lease in (elsewhere, second):
             await store.runs.record(lease, RunChange(call_start=replace(sealed(1, "b"), manifest=manifest)), at(4))
-        wanted = [(second.run, 1, 7, 0), (first.run, 2, None, None), (first.run, 1, None, None)]
+        expected = [(second.run, 1, 7, 0), (first.run, 2, None, None), (first.run, 1, None, None)]
         for limit in (9, 2):
-            found = await store.calls.list_newest("ann", "thread-1", limit)
-            assert [(one.run, one.summary.number, one.tokens, one.saved) for one in found] == wanted[:limit]
+            result = await store.calls.list_newest("ann", "thread-1", limit)
+            assert [(one.run, one.summary.number, one.tokens, one.saved) for one in result] == expected[:limit]
         for owner, thread in (("bob", "thread-1"), ("ann", "thread-9")):
             with pytest.raises(NotFound):
                 await store.calls.list_newest(owner, thread, 9)
 
-    async def test_a_run_is_found_whoever_has_it_by_its_id_before_any_name(self, store: Store):
+    async def test_an_administrator_finds_a_run_by_id_before_name(self, store: Store):
         mine, theirs = await admit(store, "r1"), await admit(store, "r1", "thread-2", owner="bob")
-        named = await admit(store, mine.id, "thread-3", owner="bob")
-        # A run that its user named by the id of another does not hide that.
+        changed = await admit(store, mine.id, "thread-3", owner="bob")
+        # A run whose name is the id of another does not hide it.
         own = await admit(store, mine.id, "thread-4")
         assert [(await store.runs.find("ann", id)).id for id in (mine.id, own.id)] == [mine.id, own.id]
         assert [run.id for run in await store.runs.find_of_any_user("r1")] == [mine.id, theirs.id]
         assert [run.id for run in await store.runs.find_of_any_user(mine.id)] == [mine.id]
-        assert [run.id for run in await store.runs.find_of_any_user(named.id)] == [named.id]
+        assert [run.id for run in await store.runs.find_of_any_user(changed.id)] == [changed.id]
         assert await store.runs.find_of_any_user("nobodys") == ()
 
 
@@ -232,19 +232,19 @@ def moment(day: int) -> datetime:
 
 
 def on(id: str, day: int) -> Entry:
-    return replace(said(f"{id}{'' if id[-1].isdigit() else day}"), time=moment(day))
+    return replace(message_of(f"{id}{'' if id[-1].isdigit() else day}"), time=moment(day))
 
 
 async def write(store: Store, *entries: Entry) -> None:
-    """A thread with this log. Ids that come twice get their place."""
+    """Write a log to a thread. Duplicate ids get their position as a suffix."""
     lease = await begin(store, "r1")
     ids = [entry.id for entry in entries]
     twice = len(set(ids)) < len(ids)
-    named = [replace(entry, id=f"{entry.id}-{place}") if twice else entry for place, entry in enumerate(entries)]
-    await store.runs.record(lease, RunChange(entries=named, ending=RunEnding(outcome="done")), at(1))
+    changed = [replace(entry, id=f"{entry.id}-{place}") if twice else entry for place, entry in enumerate(entries)]
+    await store.runs.record(lease, RunChange(entries=changed, ending=RunEnding(outcome="done")), at(1))
 
 
 async def day_of(store: Store, before: int | None = None) -> tuple[int | None, bool, list[str]]:
-    """The day of March, whether there are more, and the ids."""
-    found = await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, before) if before else None))
-    return found.day.day if found.day else None, found.has_more, [message.id for message in found.messages]
+    """Return the day of March, whether there are more, and the ids."""
+    result = await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, before) if before else None))
+    return result.day.day if result.day else None, result.has_more, [message.id for message in result.messages]
