@@ -17,7 +17,7 @@ from tests.end_to_end.files import FileWorld, Talk, calling
 from tests.end_to_end.harness import Harness
 from tests.layers import ROOT
 from tests.support.client import RUNS, ask, request, run
-from tests.tools.external.a_shop import FILE, KEY, Shop, shop
+from tests.tools.external.a_shop import FILE, KEY, Shop, open_shop
 from tests.tools.external.elsewhere import IS_CONFINED, NEW, listening
 
 pytestmark = pytest.mark.full
@@ -42,20 +42,20 @@ You are careful.
 """
 
 
-def tool_then_words(asked: Request) -> Answer:
+def tool_then_words(model_request: Request) -> Answer:
     """The model: what a user says as `call NAME ARGUMENTS` is called, and what came of it is said."""
-    messages = cast("list[Mapping[str, Json]]", asked.page["messages"])
+    messages = cast("list[Mapping[str, Json]]", model_request.page["messages"])
     last = messages[-1]
     if last["role"] == "tool":
         return Answer(text=f"It said: {last['content']}")
-    said = str(last["content"]).rpartition("call ")[2]
-    name, _, arguments = said.partition(" ")
-    return Answer(calls=(Call(name=name, arguments=arguments or "{}", id=f"c{asked.number}"),))
+    words = str(last["content"]).rpartition("call ")[2]
+    name, _, arguments = words.partition(" ")
+    return Answer(calls=(Call(name=name, arguments=arguments or "{}", id=f"c{model_request.number}"),))
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[Shop]:
-    with shop() as one:
+def shop() -> Iterator[Shop]:
+    with open_shop() as one:
         yield one
 
 
@@ -71,8 +71,8 @@ class Elsewhere(Harness):
     def write(self, url: str, shop: str) -> Path:
         marks = self.agents.parent / "marks"
         marks.mkdir()
-        known = {"python": sys.executable, "module": NEW, "root": ROOT, "marks": marks, "url": url, "shop": shop}
-        text = AGENT.format(**known, sandbox=str(IS_CONFINED).lower())
+        settings = {"python": sys.executable, "module": NEW, "root": ROOT, "marks": marks, "url": url, "shop": shop}
+        text = AGENT.format(**settings, sandbox=str(IS_CONFINED).lower())
         for agent in (self.agent, self.agents / "other"):
             agent.mkdir(exist_ok=True)
             (agent / "AGENT.md").write_text(text, encoding="utf-8")
@@ -84,13 +84,13 @@ class Elsewhere(Harness):
 
 
 @pytest.fixture
-def harness(tmp_path: Path, far: str, opened: Shop) -> Iterator[Elsewhere]:
-    with Elsewhere(tmp_path, tool_then_words) as made:
-        made.write(far, opened.url)
-        yield made
+def harness(tmp_path: Path, far: str, shop: Shop) -> Iterator[Elsewhere]:
+    with Elsewhere(tmp_path, tool_then_words) as harness_in_use:
+        harness_in_use.write(far, shop.url)
+        yield harness_in_use
 
 
-def said(url: str, text: str, agent: str = "helper") -> str:
+def ask_agent(url: str, text: str, agent: str = "helper") -> str:
     props: Json = {"agent": agent}
     events = run(url, ask(text, forwardedProps=props))
     assert events[-1].event["type"] == "RUN_FINISHED", events[-1]
@@ -99,16 +99,16 @@ def said(url: str, text: str, agent: str = "helper") -> str:
 
 def test_runs_use_tools_elsewhere_a_dead_server_slows_nothing_and_no_secret_is_anywhere(harness: Elsewhere):
     with harness.serve_them() as server:
-        assert said(server.url, 'call files__echo {"text": "hi"}') == "It said: hi"
-        assert said(server.url, 'call far__echo {"text": "there"}') == "It said: there"
-        assert said(server.url, 'call shop__getItem {"id": "1"}') == 'It said: {"ok":true}'
+        assert ask_agent(server.url, 'call files__echo {"text": "hi"}') == "It said: hi"
+        assert ask_agent(server.url, 'call far__echo {"text": "there"}') == "It said: there"
+        assert ask_agent(server.url, 'call shop__getItem {"id": "1"}') == 'It said: {"ok":true}'
         # The same servers for another agent are other sessions.
-        assert said(server.url, 'call files__echo {"text": "two"}', "other") == "It said: two"
-        assert "(hidden)" in said(server.url, "call files__environment")
-        assert "no way: why" in said(server.url, 'call files__fail {"text": "why"}')
+        assert ask_agent(server.url, 'call files__echo {"text": "two"}', "other") == "It said: two"
+        assert "(hidden)" in ask_agent(server.url, "call files__environment")
+        assert "no way: why" in ask_agent(server.url, 'call files__fail {"text": "why"}')
         first = harness.model.requests[0].page
-        offered = cast("list[Mapping[str, Mapping[str, Json]]]", first["tools"])
-        assert {"files__echo", "far__echo", "shop__getItem"} <= {str(one["function"]["name"]) for one in offered}
+        tools = cast("list[Mapping[str, Mapping[str, Json]]]", first["tools"])
+        assert {"files__echo", "far__echo", "shop__getItem"} <= {str(one["function"]["name"]) for one in tools}
         assert "dead: not reached" in str(first["messages"])
         agents = request(server.url, "GET", "/api/v1/agent/agents").json["agents"]
         helper = next(one for one in cast("list[Mapping[str, Json]]", agents) if one["name"] == "helper")
@@ -121,8 +121,8 @@ def test_runs_use_tools_elsewhere_a_dead_server_slows_nothing_and_no_secret_is_a
         threads = request(server.url, "GET", "/api/v1/agent/threads").body
         assert server.stop() == 0
         output = server.output
-    stored = b"".join([path.read_bytes() for path in harness.data.rglob("*") if path.is_file()])
-    everything = b"".join([output.encode(), events, threads, stored, *harness.received])
+    stored_bytes = b"".join([path.read_bytes() for path in harness.data.rglob("*") if path.is_file()])
+    everything = b"".join([output.encode(), events, threads, stored_bytes, *harness.received])
     for secret in (TOKEN, KEY):
         assert secret.encode() not in everything
     assert "MCP server dead: 127.0.0.1 cannot be reached" in output
@@ -131,10 +131,10 @@ def test_runs_use_tools_elsewhere_a_dead_server_slows_nothing_and_no_secret_is_a
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, far: str) -> Iterator[FileWorld]:
     more = f'mcp: {{far: {{url: "{far}", headers: {{Authorization: "Bearer secret:FILES"}}, internal: true}}}}'
-    made = FileWorld(tmp_path_factory.mktemp("reaching"), secret_files=TOKEN)
-    made.write_agent("reaching", more=more)
-    with made:
-        yield made
+    world = FileWorld(tmp_path_factory.mktemp("reaching"), secret_files=TOKEN)
+    world.write_agent("reaching", more=more)
+    with world:
+        yield world
 
 
 def test_F8_ids_of_files_arrive_as_urls_and_the_log_keeps_the_ids(world: FileWorld):
@@ -143,8 +143,8 @@ def test_F8_ids_of_files_arrive_as_urls_and_the_log_keeps_the_ids(world: FileWor
     turn = world.say(talk, "Look.", calling("far__echo", text=id))
     assert world.get(turn.results[0]).body == b"Buy milk."
     replies = [entry for entry in world.log(talk.thread) if isinstance(entry, AssistantMessage)]
-    written = [call.arguments for reply in replies for call in reply.tool_calls]
-    assert written == [dump({"text": id}).decode()]
+    arguments = [call.arguments for reply in replies for call in reply.tool_calls]
+    assert arguments == [dump({"text": id}).decode()]
 
 
 def test_C1_check_and_explain_try_them(harness: Elsewhere):
@@ -156,12 +156,12 @@ def test_C1_check_and_explain_try_them(harness: Elsewhere):
     assert "files__echo, files__fail, files__environment, files__slow, far__echo, shop__getItem" in done.out
     assert recto(folder, "agents", "check", "--offline", agents, **secrets).code == 0
     missing = recto(folder, "agents", "check", agents, RECTO_SECRET_SHOP=KEY)
-    told = "AGENT.md:4: files: Setting secret:FILES is '(not set)'; set RECTO_SECRET_FILES for the server."
-    assert told in missing.err
-    checked = recto(folder, "serve", "--check", "--agents", agents, **secrets)
-    assert "RECTO_SECRET_FILES = (set, not shown)\n" in checked.out
-    assert "tools elsewhere: helper: files, far, dead, shop; other: files, far, dead, shop\n" in checked.out
-    shown = recto(folder, "agents", "explain", "helper", "--agents", agents, **secrets)
-    assert "far__echo (" in shown.out
-    assert "missing tools of dead: 127.0.0.1 cannot be reached" in shown.out
-    assert [TOKEN in text for one in (done, missing, checked, shown) for text in (one.out, one.err)] == [False] * 8
+    expected_text = "AGENT.md:4: files: Setting secret:FILES is '(not set)'; set RECTO_SECRET_FILES for the server."
+    assert expected_text in missing.err
+    check = recto(folder, "serve", "--check", "--agents", agents, **secrets)
+    assert "RECTO_SECRET_FILES = (set, not shown)\n" in check.out
+    assert "tools elsewhere: helper: files, far, dead, shop; other: files, far, dead, shop\n" in check.out
+    explanation = recto(folder, "agents", "explain", "helper", "--agents", agents, **secrets)
+    assert "far__echo (" in explanation.out
+    assert "missing tools of dead: 127.0.0.1 cannot be reached" in explanation.out
+    assert [TOKEN in text for one in (done, missing, check, explanation) for text in (one.out, one.err)] == [False] * 8

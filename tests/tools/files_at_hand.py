@@ -40,7 +40,7 @@ class AtHand:
     holds: Mapping[str, bytes | Exception | Growing]
     piece: int = 65_536
     closed: list[str] = field(default_factory=list[str])
-    opened: list[str] = field(default_factory=list[str])
+    opened_ids: list[str] = field(default_factory=list[str])
     max_files: int = 10
 
     @property
@@ -48,7 +48,7 @@ class AtHand:
         return file_maps(one for turn in self.turns for one in turn)
 
     async def document(self, file: InputFile) -> Document:
-        self.opened.append(file.id)
+        self.opened_ids.append(file.id)
         match self.holds[file.id]:
             case Exception() as error:
                 raise error
@@ -56,24 +56,24 @@ class AtHand:
                 return document
             case bytes() as data:
                 text = a_text(data.decode())
-                return replace(text, read=len(text.given))
+                return replace(text, read=len(text.all_elements))
 
     async def read(self, file: InputFile) -> AsyncGenerator[bytes]:
-        held = self.holds[file.id]
+        document = self.holds[file.id]
         try:
-            if not isinstance(held, bytes):
+            if not isinstance(document, bytes):
                 yield b"x" * PIECE
-                raise held if isinstance(held, Exception) else TypeError(held)
-            for start in range(0, len(held), self.piece):
-                yield held[start : start + self.piece]
+                raise document if isinstance(document, Exception) else TypeError(document)
+            for start in range(0, len(document), self.piece):
+                yield document[start : start + self.piece]
         finally:
             self.closed.append(file.id)
 
 
 def at_hand(**holds: str | bytes | Exception | Growing) -> AtHand:
     """Documents of the current turn by id, with what they hold."""
-    held = {id: one.encode() if isinstance(one, str) else one for id, one in holds.items()}
-    return AtHand(turns=[[a_file(id) for id in held]], holds=held)
+    contents = {id: one.encode() if isinstance(one, str) else one for id, one in holds.items()}
+    return AtHand(turns=[[a_file(id) for id in contents]], holds=contents)
 
 
 def run(
@@ -89,8 +89,8 @@ def run(
     tool = tool_of(function)
     call = ToolCall(id="c1", name=tool.name, arguments=json.dumps(arguments))
     place = Workspace(folder=workspace, most_bytes=workspace_bytes) if isinstance(workspace, Path) else workspace
-    given = replace(context(), files=files, workspace=place)
-    return asyncio.run(call_tool(Registry([tool]), call, given, ToolLimits(characters=characters)))
+    own_context = replace(context(), files=files, workspace=place)
+    return asyncio.run(call_tool(Registry([tool]), call, own_context, ToolLimits(characters=characters)))
 
 
 def rows_of(result: ToolResult) -> list[dict[str, str]]:

@@ -17,28 +17,28 @@ class Growing:
     before a page. `characters_handed` and `elements_handed` are how many were handed out, to whoever asked.
     """
 
-    given: Sequence[Element]
+    all_elements: Sequence[Element]
     unit: Unit | None = None
     count_known: bool = True
     claims: int = 0
     read: int = 0
     fails_after: int | None = None
-    asked: list[str] = field(default_factory=list[str])
+    requests: list[str] = field(default_factory=list[str])
     characters_handed: int = 0
     elements_handed: int = 0
 
     @property
     def extent(self) -> Extent:
-        there = self.given[: self.read]
-        is_whole = self.read == len(self.given)
-        begun = max([one.page or 0 for one in there], default=0)
-        known = self.unit is not None and self.count_known
+        there = self.all_elements[: self.read]
+        is_whole = self.read == len(self.all_elements)
+        last_page = max([one.page or 0 for one in there], default=0)
+        is_known = self.unit is not None and self.count_known
         return Extent(
             characters=len(text_of(there)),
             elements=len(there),
             unit=self.unit,
-            pages=begun if is_whole else max(begun - 1, 0),
-            page_count=max([self.claims, *[one.page or 0 for one in self.given]]) if known else None,
+            pages=last_page if is_whole else max(last_page - 1, 0),
+            page_count=max([self.claims, *[one.page or 0 for one in self.all_elements]]) if is_known else None,
             is_whole=is_whole,
         )
 
@@ -51,7 +51,7 @@ class Growing:
         await self._read(
             "pages", lambda: self._has_page(last) or (most is not None and self._length(first, last) >= most)
         )
-        begin, end = [len(text_of(self.given[:place])) for place in self._on(first, last)]
+        begin, end = [len(text_of(self.all_elements[:place])) for place in self._on(first, last)]
         length = end - begin if self._has_page(last) or self.extent.is_whole else None
         return replace(self._excerpt(begin + start, end if most is None else min(begin + most, end)), length=length)
 
@@ -73,17 +73,17 @@ class Growing:
 
     async def _read(self, what: str, has_enough: Callable[[], bool]) -> None:
         """Read on until there is enough, or the end."""
-        if self.fails_after is not None and len(self.asked) >= self.fails_after:
+        if self.fails_after is not None and len(self.requests) >= self.fails_after:
             raise FileRefused("it is gone. Ask the user for it.", code="gone")
-        self.asked.append(what)
-        while not has_enough() and self.read < len(self.given):
+        self.requests.append(what)
+        while not has_enough() and self.read < len(self.all_elements):
             await settle(1)
             self.read += 1
 
     @property
     def _starts(self) -> dict[int, int]:
         """The element that each page that was begun begins with."""
-        there = enumerate(self.given[: self.read])
+        there = enumerate(self.all_elements[: self.read])
         return {one.page: place for place, one in there if one.kind == "page" and one.page is not None}
 
     def _has_page(self, page: int) -> bool:
@@ -99,15 +99,15 @@ class Growing:
 
     def _length(self, first: int, last: int) -> int:
         begin, end = self._on(first, last)
-        return len(text_of(self.given[:end])) - len(text_of(self.given[:begin]))
+        return len(text_of(self.all_elements[:end])) - len(text_of(self.all_elements[:begin]))
 
     def _handed(self, start: int, end: int) -> Sequence[Element]:
-        elements = self.given[start : max(start, end)]
+        elements = self.all_elements[start : max(start, end)]
         self.elements_handed += len(elements)
         return elements
 
     def _excerpt(self, start: int, end: int) -> Excerpt:
-        text = text_of(self.given[: self.read])[start : max(start, end)]
+        text = text_of(self.all_elements[: self.read])[start : max(start, end)]
         self.characters_handed += len(text)
         return Excerpt(
             text=text,
@@ -118,20 +118,22 @@ class Growing:
         )
 
     def _page_at(self, character: int) -> int | None:
-        begun = [page for page, place in self._starts.items() if len(text_of(self.given[:place])) <= character]
-        return max(begun, default=None)
+        first_pages = [
+            page for page, place in self._starts.items() if len(text_of(self.all_elements[:place])) <= character
+        ]
+        return max(first_pages, default=None)
 
 
 def a_text(text: str) -> Growing:
     """A plain text, in two elements where it has two characters: its end comes after its beginning."""
     middle = len(text) // 2
-    return Growing(given=[Element(kind="text", text=half) for half in (text[:middle], text[middle:]) if half])
+    return Growing(all_elements=[Element(kind="text", text=half) for half in (text[:middle], text[middle:]) if half])
 
 
 def in_pages(*texts: str, unit: Unit = "page", count_known: bool = True) -> Growing:
     """A document with a text on each page."""
-    given: list[Element] = []
+    elements: list[Element] = []
     for page, text in enumerate(texts, start=1):
-        given.append(Element(kind="page", text=f"--- {unit} {page} ---", page=page))
-        given.append(Element(kind="paragraph", text=text, page=page))
-    return Growing(given=given, unit=unit, count_known=count_known)
+        elements.append(Element(kind="page", text=f"--- {unit} {page} ---", page=page))
+        elements.append(Element(kind="paragraph", text=text, page=page))
+    return Growing(all_elements=elements, unit=unit, count_known=count_known)

@@ -67,9 +67,9 @@ def test_an_expression_has_its_value(expression: str):
 
 @pytest.mark.parametrize("expression", REASONS)
 def test_what_has_no_value_says_why(expression: str):
-    with pytest.raises(ToolError) as caught:
+    with pytest.raises(ToolError) as caught_error:
         calculator(expression)
-    assert REASONS[expression] in str(caught.value)
+    assert REASONS[expression] in str(caught_error.value)
 
 
 @pytest.mark.parametrize("expression", TOO_MUCH)
@@ -82,7 +82,7 @@ def numbers() -> st.SearchStrategy[str]:
     return st.one_of(st.integers(0, 99).map(str), st.floats(0, 99).map(lambda number: f"{number:.3f}"))
 
 
-def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def join_operators(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     operators = st.sampled_from(("+", "-", "*", "/", "//", "%"))
     return st.one_of(
         st.tuples(inner, operators, inner).map(" ".join),
@@ -93,7 +93,7 @@ def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@given(expression=st.recursive(numbers(), joined, max_leaves=8))
+@given(expression=st.recursive(numbers(), join_operators, max_leaves=8))
 def test_small_expressions_have_the_value_python_gives_them(expression: str):
     try:
         expected = repr(eval(expression))

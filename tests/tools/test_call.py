@@ -25,8 +25,8 @@ def call(
     name: str, *tools: Function | Tool, arguments: str = "{}", limits: ToolLimits = LIMITS, others: Sequence[str] = ()
 ) -> ToolResult:
     registry = Registry([one if isinstance(one, Tool) else make_tool(one) for one in tools])
-    asked = ToolCall(id="c1", name=name, arguments=arguments)
-    return asyncio.run(call_tool(registry, asked, context(), limits, others))
+    tool_call = ToolCall(id="c1", name=name, arguments=arguments)
+    return asyncio.run(call_tool(registry, tool_call, context(), limits, others))
 
 
 def search(words: str) -> str:
@@ -63,8 +63,8 @@ def stubborn(done: list[str], release: asyncio.Event | None = None) -> Function:
 
 async def cancelled_call(function: Function, limits: ToolLimits) -> None:
     tool = make_tool(function)
-    asked = ToolCall(id="c", name=tool.name, arguments="{}")
-    task = asyncio.create_task(call_tool(Registry([tool]), asked, context(), limits))
+    tool_call = ToolCall(id="c", name=tool.name, arguments="{}")
+    task = asyncio.create_task(call_tool(Registry([tool]), tool_call, context(), limits))
     await settle()
     task.cancel()
     await task
@@ -151,8 +151,8 @@ def test_a_cancel_waits_for_a_tool_to_clean_up_but_not_for_one_that_does_not_hee
 async def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_with_its_end(caplog: pytest.LogCaptureFixture):
     done, release = list[str](), asyncio.Event()
     tool = make_tool(stubborn(done, release))
-    asked = ToolCall(id="c", name="persist", arguments="{}")
-    result = await call_tool(Registry([tool]), asked, context(), HASTY)
+    tool_call = ToolCall(id="c", name="persist", arguments="{}")
+    result = await call_tool(Registry([tool]), tool_call, context(), HASTY)
     assert (result.error, done) == ("timeout", ["cancelled"])
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
         "Tool persist was cancelled and does not end. It is left behind, and what it answers is not read."
@@ -192,9 +192,9 @@ def test_a_short_result_stays_as_it_is_and_a_long_text_keeps_head_and_tail_aroun
 
 def test_a_cut_over_several_parts_leaves_out_the_middle_ones_and_keeps_files_and_paths():
     parts = [Text(text=letter * 400, path=f"{letter}.py") for letter in "abc"]
-    kept = bound_result(result_of(parts[0], IMAGE, parts[1], STATE, parts[2], error="half"), limit_characters=400)
-    first, image, state, last = kept.parts
-    assert (image, state, kept.error) == (IMAGE, STATE, "half")
+    bounded = bound_result(result_of(parts[0], IMAGE, parts[1], STATE, parts[2], error="half"), limit_characters=400)
+    first, image, state, last = bounded.parts
+    assert (image, state, bounded.error) == (IMAGE, STATE, "half")
     assert isinstance(first, Text) and isinstance(last, Text)
     assert (first.path, last.path) == ("a.py", "c.py")
     assert ("characters left out here" in first.text, set(last.text)) == (True, {"c"})

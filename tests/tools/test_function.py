@@ -90,11 +90,11 @@ def test_whatever_a_mark_says_the_tool_has_and_a_bare_one_promises_nothing():
     def search(words: str) -> str:
         return words
 
-    made = make_tool(tool(search))
-    assert (made.name, made.mark) == ("search", Mark())
-    made = make_tool(tool(name="look-up", confirm=True, changes="files")(search))
-    assert made.mark == Mark(name="look-up", confirm=True, changes="files")
-    assert (made.name, search("x")) == ("look-up", "x")
+    built_tool = make_tool(tool(search))
+    assert (built_tool.name, built_tool.mark) == ("search", Mark())
+    built_tool = make_tool(tool(name="look-up", confirm=True, changes="files")(search))
+    assert built_tool.mark == Mark(name="look-up", confirm=True, changes="files")
+    assert (built_tool.name, search("x")) == ("look-up", "x")
 
 
 # What the function gets
@@ -265,10 +265,10 @@ def misnamed() -> None: ...
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_refused_by_name_and_file(function: Function, reason: str):
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         make_tool(function)
-    assert reason in str(caught.value)
-    assert f"{function.__name__} in {__file__}:" in str(caught.value)
+    assert reason in str(caught_error.value)
+    assert f"{function.__name__} in {__file__}:" in str(caught_error.value)
     with pytest.raises(SettingsError, match="a tool is made from a function"):
         make_tool(Place)
 
@@ -315,8 +315,12 @@ def water(plant: str, litres: float = 0.5) -> str:
 
 def documented(docstring: str) -> tuple[str, dict[str, Json], tuple[str, ...]]:
     water.__doc__ = docstring
-    made = make_tool(water)
-    return made.offer.description, properties_of(made.offer.parameters), tuple(one.text for one in made.warnings)
+    built_tool = make_tool(water)
+    return (
+        built_tool.offer.description,
+        properties_of(built_tool.offer.parameters),
+        tuple(one.text for one in built_tool.warnings),
+    )
 
 
 def properties_of(schema: str) -> dict[str, Json]:
@@ -358,8 +362,8 @@ SECTION = "Parameters\n----------\nplant : str\n    Which.\nlitres\n    How much
     ],
 )
 def test_C5_nothing_of_a_docstring_is_lost_beside_what_describes_parameters(docstring: str, description: str):
-    found, properties, _ = documented(docstring)
-    assert found == description
+    text, properties, _ = documented(docstring)
+    assert text == description
     assert properties == {
         "plant": {"description": "Which.", "type": "string"},
         "litres": {"default": 0.5, "description": "How much.", "type": "number"},
@@ -411,9 +415,9 @@ def test_a_type_hint_stands_over_the_docstring_which_may_describe_a_context_too(
             context: Of the run.
         """
 
-    made = make_tool(ask)
+    built_tool = make_tool(ask)
     schema = {"words": {"description": "Of the hint.", "maxLength": 9, "type": "string"}}
-    assert (properties_of(made.offer.parameters), made.warnings) == (schema, ())
+    assert (properties_of(built_tool.offer.parameters), built_tool.warnings) == (schema, ())
 
 
 # Types that the page about agents tells of

@@ -78,14 +78,16 @@ def test_C5_marked_functions_are_the_tools(tmp_path: Path):
     tools = load_folder_tools(folder_with(tmp_path, MARKED))
     assert names(tools) == ["book", "_cancel"]
     assert tools[0].mark.confirm
-    asked = ToolCall(id="c1", name="book", arguments='{"place": {"city": "Ulm"}}')
-    assert text_of(asyncio.run(call_tool(Registry(tools), asked, context()))) == "Ulm for ann"
+    tool_call = ToolCall(id="c1", name="book", arguments='{"place": {"city": "Ulm"}}')
+    assert text_of(asyncio.run(call_tool(Registry(tools), tool_call, context()))) == "Ulm for ann"
 
 
 def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
     guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
-    size, plan, book = load_folder_tools(folder_with(tmp_path, "\n".join([one for one in shown if "@tool" in one])))
+    code_blocks = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
+    size, plan, book = load_folder_tools(
+        folder_with(tmp_path, "\n".join([one for one in code_blocks if "@tool" in one]))
+    )
     assert '"properties":{"stop"' in plan.offer.parameters
     assert '"day":{"description":"The day of arrival.","format":"date","type":"string"}' in book.offer.parameters
     assert book.offer.description.endswith("guests first.\n\nReturns:\n    The number of the booking.")
@@ -120,10 +122,10 @@ def test_C5_two_folders_do_not_meet_and_a_changed_file_is_read_anew(tmp_path: Pa
     ],
 )
 def test_C5_a_broken_file_is_named_with_its_line(tmp_path: Path, source: str, line: int, reason: str):
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         load_folder_tools(folder_with(tmp_path, source))
-    assert f"tools.py:{line}'" in str(caught.value)
-    assert reason in str(caught.value)
+    assert f"tools.py:{line}'" in str(caught_error.value)
+    assert reason in str(caught_error.value)
     assert not [one for one in sys.modules.values() if getattr(one, "__file__", "") == str(tmp_path / "tools.py")]
 
 
@@ -137,7 +139,7 @@ def test_C5_a_file_that_is_no_text_and_a_function_that_cannot_be_a_tool_are_name
 # Installed packages
 
 
-MADE = """
+MODULE = """
 from dataclasses import replace
 from recto.tools.function import make_tool
 def one() -> None: ...
@@ -159,7 +161,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str, source: 
 
 def test_C5_packages_offer_a_function_a_tool_or_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     points = "a = offering_tools:one\nb = offering_tools:made\nc = offering_tools:several"
-    install(monkeypatch, tmp_path, "offering_tools", f"{MADE}several = [two, made]", points)
+    install(monkeypatch, tmp_path, "offering_tools", f"{MODULE}several = [two, made]", points)
     assert names(load_package_tools()) == ["one", "one", "two", "one"]
 
 
@@ -170,8 +172,8 @@ def test_C5_packages_offer_a_function_a_tool_or_several(monkeypatch: pytest.Monk
         ("tools_raising", "1 / 0", "ZeroDivisionError"),
         ("tools_of_number", "it = 3", "it names 3"),
         ("tools_of_text", "it = 'abc'", "it names 'a'"),
-        ("tools_misnamed", f"{MADE}it = with_offer(name='a b')", "tool 'a b': a name is 1"),
-        ("tools_no_schema", f"{MADE}it = with_offer(parameters='[]')", "no JSON Schema: []"),
+        ("tools_misnamed", f"{MODULE}it = with_offer(name='a b')", "tool 'a b': a name is 1"),
+        ("tools_no_schema", f"{MODULE}it = with_offer(parameters='[]')", "no JSON Schema: []"),
         ("tools_untyped", "def it(a): ...", "parameter 'a' has no type hint"),
     ],
 )
@@ -179,10 +181,10 @@ def test_C5_a_broken_entry_point_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, source: str, reason: str
 ):
     install(monkeypatch, tmp_path, module, source, f"search = {module}:it")
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         load_package_tools()
-    assert f"'search = {module}:it'" in str(caught.value)
-    assert reason in str(caught.value)
+    assert f"'search = {module}:it'" in str(caught_error.value)
+    assert reason in str(caught_error.value)
 
 
 # Built in
@@ -204,7 +206,7 @@ def test_the_built_in_tools_are_offered_and_safe_to_repeat_unless_they_change_wh
 
 
 @pytest.mark.parametrize(
-    ("named", "takes_documents", "had"),
+    ("tool_names", "takes_documents", "had"),
     [
         ((), False, []),
         (("calculator",), True, ["calculator", "read_files", "file_read"]),
@@ -213,9 +215,9 @@ def test_the_built_in_tools_are_offered_and_safe_to_repeat_unless_they_change_wh
     ],
 )
 def test_F5_who_takes_documents_can_read_them_and_nothing_is_had_twice(
-    named: tuple[str, ...], takes_documents: bool, had: list[str]
+    tool_names: tuple[str, ...], takes_documents: bool, had: list[str]
 ):
-    assert names(select_built_in_tools(named, takes_documents, Registry(make_built_in_tools()))) == had
+    assert names(select_built_in_tools(tool_names, takes_documents, Registry(make_built_in_tools()))) == had
 
 
 def test_F6_the_tool_of_old_logs_is_had_and_not_offered():

@@ -50,7 +50,7 @@ def test_F5_files_are_answered_in_the_order_of_their_ids_and_as_often_and_an_unk
         {"id": "a", "name": "a.txt", "content": "one"},
         {"id": "b", "name": "b.txt", "content": "二"},
     ]
-    assert files.opened == ["b", "a"]
+    assert files.opened_ids == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_F7_only_documents_are_read():
     files = AtHand(turns=[[a_file("a", "cat.png", "image"), a_file("b")]], holds={"a": b"png", "b": b"two"})
     problem = "Error: a is no document but of type image, which has no text to read."
     assert contents(files, ["a", "b"]) == [problem, "two"]
-    assert files.opened == ["b"]
+    assert files.opened_ids == ["b"]
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "text"),
     [
         (FileRefused("it was deleted.", code="deleted"), "Error: it was deleted."),
         (
@@ -94,9 +94,9 @@ def test_F7_only_documents_are_read():
     ],
 )
 def test_F5_a_file_that_cannot_be_read_or_has_no_text_says_so_and_spoils_no_other(
-    document: Growing | Exception | str, said: str
+    document: Growing | Exception | str, text: str
 ):
-    assert contents(at_hand(a=document, b="two"), ["a", "b"]) == [said, "two"]
+    assert contents(at_hand(a=document, b="two"), ["a", "b"]) == [text, "two"]
 
 
 def test_F5_a_server_that_keeps_no_files_says_so():
@@ -118,8 +118,8 @@ def test_F5_a_long_text_comes_a_page_at_a_time_and_says_how_to_get_the_next():
 
 
 def test_F5_a_limit_is_kept_to_and_passed_on_and_more_than_an_answer_holds_may_be_asked_for():
-    (said,) = contents(at_hand(a="abcdef"), limit=2, offset=1)
-    assert said == '[characters 2-3 of 6; for more: read_files({"ids":["a"],"offset":3,"limit":2})]\nbc'
+    (text,) = contents(at_hand(a="abcdef"), limit=2, offset=1)
+    assert text == '[characters 2-3 of 6; for more: read_files({"ids":["a"],"offset":3,"limit":2})]\nbc'
     line = LINE.match(contents(at_hand(a="x" * 200_000), limit=10**9)[0])
     assert line and 49_000 < int(line[2]) < 50_000
     assert json.loads(line[4]) == {"ids": ["a"], "offset": int(line[2]), "limit": 10**9}
@@ -240,23 +240,25 @@ def test_F6_a_long_text_tells_how_to_go_on_with_the_tool_there_is_now():
 # Progress
 
 
-async def told_of(files: AtHand, wanted: PartRequest, report_seconds: float) -> tuple[str, Sequence[Progress]]:
+async def told_of(files: AtHand, part_request: PartRequest, report_seconds: float) -> tuple[str, Sequence[Progress]]:
     """The answer about one document, and the progress reported until then: nothing is reported after it."""
-    told: list[Progress] = []
-    given = replace(context(), files=files, report=told.append)
-    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, report_seconds)
-    before = list(told)
+    reports: list[Progress] = []
+    own_context = replace(context(), files=files, report=reports.append)
+    answer = await show_documents(
+        [DocumentRequest(id="a", file=a_file("a"))], part_request, own_context, report_seconds
+    )
+    before = list(reports)
     await settle()
-    assert told == before
-    return json.loads(answer)[0]["content"], told
+    assert reports == before
+    return json.loads(answer)[0]["content"], reports
 
 
 async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
     assert (await told_of(at_hand(a=in_pages("one", "two")), PartRequest(), 3_600))[1] == []
     deck = in_pages(*["x" * 100] * 9, unit="slide")
-    _, told = await told_of(at_hand(a=deck), PartRequest(limit=500), 0)
-    assert {(one.label, one.total, one.unit) for one in told} == {("a.txt", 9, "slides")}
-    pages = [one.done for one in told]
+    _, reports = await told_of(at_hand(a=deck), PartRequest(limit=500), 0)
+    assert {(one.label, one.total, one.unit) for one in reports} == {("a.txt", 9, "slides")}
+    pages = [one.done for one in reports]
     assert pages == sorted(pages)
     assert len(set(pages)) > 2
     # Its part ends on the fifth, so that four are done.
@@ -264,10 +266,10 @@ async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
 
 
 async def test_F5_a_text_without_pages_is_told_by_characters_and_nobody_knows_of_how_many():
-    growing = Growing(given=[Element(kind="text", text="x" * 100) for _ in range(5)])
-    _, told = await told_of(at_hand(a=growing), PartRequest(), 0)
-    assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
-    assert len({one.done for one in told}) > 2
+    growing = Growing(all_elements=[Element(kind="text", text="x" * 100) for _ in range(5)])
+    _, reports = await told_of(at_hand(a=growing), PartRequest(), 0)
+    assert reports[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
+    assert len({one.done for one in reports}) > 2
 
 
 async def test_F5_the_end_is_told_of_a_document_that_failed_too():
@@ -278,10 +280,10 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
             await settle(3)
             return await super().document(file)
 
-    content, told = await told_of(Late(turns=[[a_file("a")]], holds={"a": growing}), PartRequest(), 0)
+    content, reports = await told_of(Late(turns=[[a_file("a")]], holds={"a": growing}), PartRequest(), 0)
     assert "it is gone" in content
-    assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
-    assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")
+    assert reports[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
+    assert reports[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")
 
 
 # Several at once
@@ -294,7 +296,7 @@ class Gated(AtHand):
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def document(self, file: InputFile) -> Document:
-        self.opened.append(file.id)
+        self.opened_ids.append(file.id)
         await self.gate.wait()
         self.closed.append(file.id)
         return await super().document(file)
@@ -310,7 +312,7 @@ async def test_F5_documents_are_read_at_once_but_not_all_in_order_and_for_nobody
     files = Gated(turns=[documents], holds={one.id: b"x" * place for place, one in enumerate(documents)})
     reading = asyncio.create_task(read_each(documents, length_of, files, discard_progress))
     await settle(50)
-    assert files.opened == [one.id for one in documents[:AT_ONCE]]
+    assert files.opened_ids == [one.id for one in documents[:AT_ONCE]]
     if is_cancelled:
         reading.cancel()
         await asyncio.wait([reading])

@@ -63,22 +63,22 @@ def test_F5_the_beginning_is_shown_before_the_end_is_read():
 
 
 def test_F5_the_line_tells_of_pages_what_is_known_of_them():
-    noted, unknown = in_pages("x" * 100), in_pages(*["x" * 9_000] * 4, unit="sheet", count_known=False)
+    known_pages, unknown = in_pages("x" * 100), in_pages(*["x" * 9_000] * 4, unit="sheet", count_known=False)
     whole = in_pages("x" * 30_000, "y" * 100)
-    whole.read = len(whole.given)
-    total = len(text_of(whole.given))
+    whole.read = len(whole.all_elements)
+    total = len(text_of(whole.all_elements))
     assert content(at_hand(a=whole), offset=20_000).startswith(
         f"[characters 20001-{total} of {total}, pages 1-2 of 2]\nx"
     )
     # What stands before the first page is its own.
-    noted.given = [Element(kind="note", text="A note."), *noted.given]
-    lost = replace(in_pages(*["x" * 400] * 3), fails_after=1)
+    known_pages.all_elements = [Element(kind="note", text="A note."), *known_pages.all_elements]
+    failing = replace(in_pages(*["x" * 400] * 3), fails_after=1)
     for document, limit, line in (
         (a_text("x" * 100), 10, "characters 1-10 (the rest is still being read)"),
         (unknown, 20_000, "characters 1-20000, sheets 1-3 (the rest is still being read)"),
         (whole, 20_000, f"characters 1-20000 of {total}, page 1 of 2"),
-        (noted, 50, "characters 1-50 of 125, page 1 of 1"),
-        (lost, 500, "characters 1-500 (the rest is still being read)"),
+        (known_pages, 50, "characters 1-50 of 125, page 1 of 1"),
+        (failing, 500, "characters 1-500 (the rest is still being read)"),
     ):
         assert content(at_hand(a=document), limit=limit).startswith(f"[{line}; ")
 
@@ -103,7 +103,7 @@ def test_F5_who_follows_the_lines_of_a_growing_document_reads_all_of_it_once(
     texts: list[str], limit: int, is_paged: bool, characters: int
 ):
     growing = in_pages(*texts) if is_paged else a_text("".join(texts))
-    expected = text_of(growing.given)
+    expected = text_of(growing.all_elements)
     _, parts = followed(at_hand(a=growing), characters, limit=limit)
     assert parts == ["[there is no text in this file]"] if not expected.strip() else "".join(parts) == expected
 
@@ -115,17 +115,17 @@ DECK = ("one", "two", "three", "four")
 
 
 @pytest.mark.parametrize(
-    ("pages", "line", "shown"),
+    ("pages", "line", "page_numbers"),
     [("2", "slide 2 of 4", [2]), ("2-3", "slides 2-3 of 4", [2, 3]), ("3-9", "slides 3-4 of 4", [3, 4])],
 )
 def test_F5_pages_are_shown_with_a_line_that_says_which_and_the_first_do_not_wait_for_the_last(
-    pages: str, line: str, shown: list[int]
+    pages: str, line: str, page_numbers: list[int]
 ):
     deck = in_pages(*DECK, unit="slide")
-    said = content(at_hand(a=deck), pages=pages)
-    assert said.startswith(f"[{line}]\n")
-    assert [number for number in range(1, 5) if f"--- slide {number} ---\n\n{DECK[number - 1]}" in said] == shown
-    assert deck.extent.is_whole is (4 in shown)
+    text = content(at_hand(a=deck), pages=pages)
+    assert text.startswith(f"[{line}]\n")
+    assert [number for number in range(1, 5) if f"--- slide {number} ---\n\n{DECK[number - 1]}" in text] == page_numbers
+    assert deck.extent.is_whole is (4 in page_numbers)
 
 
 def test_F5_a_page_that_is_not_there_is_told_and_how_many_there_are():
@@ -140,8 +140,8 @@ def test_F5_pages_that_were_not_read_are_told_as_such(format: str):
     assert content(at_hand(a=long), pages="5", format=format) == (
         "Error: page 5 was not read: only the first 4 of 9 pages were. Ask the user for that part as a file of its own."
     )
-    said = content(at_hand(a=long), pages="4-7", format=format)
-    assert said.startswith("[page 4 of 9 (pages 5-7 were not read)]\n")
+    text = content(at_hand(a=long), pages="4-7", format=format)
+    assert text.startswith("[page 4 of 9 (pages 5-7 were not read)]\n")
     assert content(at_hand(a=long), pages="4-5", format=format).startswith("[page 4 of 9 (page 5 was not read)]\n")
     assert content(at_hand(a=long), pages="10", format=format) == "Error: there is no page 10: it has 9."
 
@@ -151,9 +151,9 @@ def test_F5_a_document_or_pages_without_text_and_one_without_pages_say_so(format
     problem = "Error: it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
     assert content(at_hand(a=a_text("plain")), pages="1", format=format) == problem
     assert content(at_hand(a=a_text("")), format=format) == "[there is no text in this file]"
-    scan = Growing(given=[Element(kind="paragraph", text="x", page=3)], unit="page")
+    scan = Growing(all_elements=[Element(kind="paragraph", text="x", page=3)], unit="page")
     assert content(at_hand(a=scan), pages="1-2", format=format) == "[there is no text on pages 1-2 of 3]"
-    blank = Growing(given=[Element(kind="paragraph", text=" " * 30, page=1)], unit="page", read=1)
+    blank = Growing(all_elements=[Element(kind="paragraph", text=" " * 30, page=1)], unit="page", read=1)
     assert content(at_hand(a=blank), pages="1") == "[there is no text on page 1 of 1]"
 
 
@@ -170,7 +170,7 @@ def test_F5_offset_and_limit_count_within_the_pages():
 
 def test_F5_how_much_the_pages_have_is_told_once_it_is_known():
     growing = in_pages("one", "two", "three", "four")
-    growing.read = len(growing.given) - 1
+    growing.read = len(growing.all_elements) - 1
     assert content(at_hand(a=growing), pages="2-3", limit=9).startswith("[pages 2-3 of 4: characters 1-9 of 44; ")
     elements = content(at_hand(a=growing), pages="2-3", limit=1, format="elements")
     assert elements.startswith("[pages 2-3 of 4: elements 1-1 of 4; ")
@@ -182,8 +182,8 @@ def test_F5_the_beginning_of_pages_does_not_wait_for_their_end_where_the_last_is
     deck = in_pages(*DECK, unit="sheet", count_known=False)
     assert content(at_hand(a=deck), pages="3-9", format=format).startswith("[sheets 3-4]\n")
     growing = in_pages(*["x" * 300] * 50)
-    said = content(at_hand(a=growing), pages="2-49", limit=3, format=format)
-    assert re.match(r"\[pages 2-49 of 50: (characters|elements) 1-3 \(the rest is still being read\); ", said)
+    text = content(at_hand(a=growing), pages="2-49", limit=3, format=format)
+    assert re.match(r"\[pages 2-49 of 50: (characters|elements) 1-3 \(the rest is still being read\); ", text)
     assert growing.extent.pages < 5
 
 
@@ -225,18 +225,18 @@ LETTER = (
 
 
 def letter() -> Growing:
-    return Growing(given=LETTER, unit="page")
+    return Growing(all_elements=LETTER, unit="page")
 
 
 def test_D9_elements_are_data_as_the_parser_found_them():
-    said = content(at_hand(a=letter()), format="elements")
-    assert elements_in(said) == [element_row(one) for one in LETTER]
-    assert said.startswith('[{"kind":"page","text":"","page":1},{"kind":"heading",')
+    text = content(at_hand(a=letter()), format="elements")
+    assert elements_in(text) == [element_row(one) for one in LETTER]
+    assert text.startswith('[{"kind":"page","text":"","page":1},{"kind":"heading",')
 
 
 def test_D9_elements_are_counted_by_offset_and_limit():
-    said = content(at_hand(a=replace(letter(), read=len(LETTER))), format="elements", offset=1, limit=2)
-    line, rows = said.split("\n", 1)
+    text = content(at_hand(a=replace(letter(), read=len(LETTER))), format="elements", offset=1, limit=2)
+    line, rows = text.split("\n", 1)
     more = 'read_files({"ids":["a"],"offset":3,"limit":2,"format":"elements"})'
     assert line == f"[elements 2-3 of 5, pages 1-2 of 2; for more: {more}]"
     assert elements_in(rows) == [element_row(one) for one in LETTER[1:3]]
@@ -246,9 +246,9 @@ def test_D9_elements_are_counted_by_offset_and_limit():
 
 
 def test_D9_elements_of_pages_are_chosen_and_one_on_no_page_belongs_to_the_one_before():
-    said = content(at_hand(a=letter()), format="elements", pages="2")
-    assert said.startswith("[page 2 of 2]\n")
-    assert elements_in(said.split("\n", 1)[1]) == [element_row(one) for one in LETTER[2:]]
+    text = content(at_hand(a=letter()), format="elements", pages="2")
+    assert text.startswith("[page 2 of 2]\n")
+    assert elements_in(text.split("\n", 1)[1]) == [element_row(one) for one in LETTER[2:]]
     part = content(at_hand(a=letter()), format="elements", pages="2", offset=1, limit=1)
     assert part.startswith('[page 2 of 2: elements 2-2 of 3; for more: read_files({"ids":["a"],"offset":2,"limit":1,')
     assert content(at_hand(a=letter()), format="elements", pages="2-9").startswith("[page 2 of 2]\n")
@@ -259,16 +259,16 @@ def test_D9_elements_of_pages_are_chosen_and_one_on_no_page_belongs_to_the_one_b
 
 
 def test_D9_elements_come_before_all_are_read():
-    growing = Growing(given=[Element(kind="paragraph", text="x" * 500) for _ in range(500)])
-    said = content(at_hand(a=growing), format="elements")
-    assert re.match(r"\[elements 1-37 \(the rest is still being read\); for more: ", said)
+    growing = Growing(all_elements=[Element(kind="paragraph", text="x" * 500) for _ in range(500)])
+    text = content(at_hand(a=growing), format="elements")
+    assert re.match(r"\[elements 1-37 \(the rest is still being read\); for more: ", text)
     assert not growing.extent.is_whole
     assert content(at_hand(a=growing), format="elements", pages="1").startswith("Error: it has no pages")
     assert not growing.extent.is_whole
 
 
 def test_D9_elements_that_just_fit_are_not_taken_for_all_of_them():
-    growing = Growing(given=[Element(kind="paragraph", text="x" * 1_990)] * 12)
+    growing = Growing(all_elements=[Element(kind="paragraph", text="x" * 1_990)] * 12)
     _, parts = followed(at_hand(a=growing), format="elements")
     assert [len(elements_in(part)) for part in parts] == [9, 3]
 
@@ -278,12 +278,12 @@ class Lagging(Growing):
 
     @property
     def extent(self) -> Extent:
-        known = super().extent
-        return known if known.is_whole else replace(known, pages=0)
+        extent = super().extent
+        return extent if extent.is_whole else replace(extent, pages=0)
 
 
 def test_D9_a_page_that_is_there_is_not_denied_because_pages_are_counted_later():
-    lagging = Lagging(given=in_pages(*["x"] * 100).given, unit="page", count_known=False)
+    lagging = Lagging(all_elements=in_pages(*["x"] * 100).all_elements, unit="page", count_known=False)
     assert content(at_hand(a=lagging), format="elements", pages="2").startswith("[page 2]\n")
     assert not lagging.extent.is_whole
 
@@ -291,21 +291,21 @@ def test_D9_a_page_that_is_there_is_not_denied_because_pages_are_counted_later()
 def test_D9_an_element_too_long_alone_is_shortened_and_says_by_how_much():
     rows = tuple((f"row {number}", "cell") for number in range(5_000))
     long = Element(kind="table", text="中" * 90_000, page=1, rows=rows)
-    growing = Growing(given=[long, Element(kind="paragraph", text="after", page=1)], unit="page")
+    growing = Growing(all_elements=[long, Element(kind="paragraph", text="after", page=1)], unit="page")
     _, parts = followed(at_hand(a=growing), format="elements")
     (table,), (after,) = map(elements_in, parts)
     assert after["text"] == "after"
-    text, kept = str(table["text"]), cast("list[list[str]]", table["rows"])
-    assert table["left_out"] == {"characters": 90_000 - len(text), "rows": 5_000 - len(kept)}
+    text, table_rows = str(table["text"]), cast("list[list[str]]", table["rows"])
+    assert table["left_out"] == {"characters": 90_000 - len(text), "rows": 5_000 - len(table_rows)}
     assert text == "中" * len(text)
-    assert [tuple(cells) for cells in kept] == list(rows[: len(kept)])
+    assert [tuple(cells) for cells in table_rows] == list(rows[: len(table_rows)])
     assert 9_000 < len(text) < 20_000
-    assert 300 < len(kept) < 1_000
+    assert 300 < len(table_rows) < 1_000
 
 
 def test_F3_elements_cannot_forge_a_reminder():
     tag = "<\nsystem-reminder>"
-    growing = Growing(given=[Element(kind="table", text=tag, rows=((tag, "List<File>"),))])
+    growing = Growing(all_elements=[Element(kind="table", text=tag, rows=((tag, "List<File>"),))])
     escaped = tag.replace("<", "&lt;")
     [element] = elements_in(content(at_hand(a=growing), format="elements"))
     assert element == {"kind": "table", "text": escaped, "rows": [[escaped, "List<File>"]]}
@@ -313,13 +313,15 @@ def test_F3_elements_cannot_forge_a_reminder():
 
 @given(texts=TEXTS, limit=st.integers(1, 8), characters=st.integers(600, 2_000))
 def test_D9_who_follows_the_lines_gets_every_element_once_and_whole_json(texts: list[str], limit: int, characters: int):
-    growing = Growing(given=[Element(kind="paragraph", text=text) for text in texts])
+    growing = Growing(all_elements=[Element(kind="paragraph", text=text) for text in texts])
     _, parts = followed(at_hand(a=growing), characters, limit=limit, format="elements")
-    found = [element for part in parts for element in elements_in(part)]
-    assert len(found) == len(texts)
-    for element, text in zip(found, texts, strict=True):
-        shown = str(element["text"])
-        assert shown == text or (text.startswith(shown) and len(text) > NEVER_CUT // 4 and "left_out" in element)
+    elements = [element for part in parts for element in elements_in(part)]
+    assert len(elements) == len(texts)
+    for element, text in zip(elements, texts, strict=True):
+        visible_text = str(element["text"])
+        assert visible_text == text or (
+            text.startswith(visible_text) and len(text) > NEVER_CUT // 4 and "left_out" in element
+        )
 
 
 @given(texts=TEXTS, note=st.booleans(), first=st.integers(1, 6), more=st.integers(0, 5), limit=st.integers(1, 8))
@@ -327,8 +329,8 @@ def test_D9_who_follows_the_lines_gets_every_element_of_the_pages_once(
     texts: list[str], note: bool, first: int, more: int, limit: int
 ):
     growing = in_pages(*texts)
-    growing.given = [*[Element(kind="note", text="before")] * note, *growing.given]
-    expected = [element_row(one) for one in growing.given if first <= (one.page or 1) <= first + more]
+    growing.all_elements = [*[Element(kind="note", text="before")] * note, *growing.all_elements]
+    expected = [element_row(one) for one in growing.all_elements if first <= (one.page or 1) <= first + more]
     pages = f"{first}-{first + more}"
     _, parts = followed(at_hand(a=growing), pages=pages, limit=limit, format="elements")
     if first > len(texts):
@@ -348,16 +350,16 @@ def a_sheet(elements: int, characters: int) -> Growing:
     """One large sheet between two small ones, read to its end."""
     pieces = [Element(kind="rows", text="x" * characters, page=2) for _ in range(elements)]
     heads = [Element(kind="page", text=f"[sheet {number}]", page=number) for number in (1, 2, 3)]
-    given = [heads[0], heads[1], *pieces, heads[2]]
-    return Growing(given=given, unit="sheet", read=len(given))
+    expected = [heads[0], heads[1], *pieces, heads[2]]
+    return Growing(all_elements=expected, unit="sheet", read=len(expected))
 
 
 @pytest.mark.parametrize("pages", [{}, {"pages": "2"}, {"pages": "2-3"}, {"pages": "1-3"}])
 @pytest.mark.parametrize("offset", [0, 700_000])
 def test_F5_a_call_takes_no_more_characters_than_it_shows_and_one(pages: dict[str, str], offset: int):
     sheet = a_sheet(100, 10_000)
-    said = content(at_hand(a=sheet), limit=100, offset=offset, **pages)
-    assert f"characters {offset + 1}-{offset + 100} of 1000" in said
+    text = content(at_hand(a=sheet), limit=100, offset=offset, **pages)
+    assert f"characters {offset + 1}-{offset + 100} of 1000" in text
     # What is shown of a text without pages is looked at again, to tell the page it ends on.
     assert sheet.characters_handed <= (100 + ONE_MORE) * (1 if pages else 2)
     assert sheet.elements_handed == 0
@@ -367,8 +369,8 @@ def test_F5_a_call_takes_no_more_characters_than_it_shows_and_one(pages: dict[st
 @pytest.mark.parametrize("offset", [0, 1_500])
 def test_D9_a_call_takes_no_more_elements_than_it_shows_and_one(pages: dict[str, str], offset: int):
     sheet = a_sheet(2_000, 10)
-    said = content(at_hand(a=sheet), limit=7, offset=offset, format="elements", **pages)
-    assert f"elements {offset + 1}-{offset + 7} of 200" in said
+    text = content(at_hand(a=sheet), limit=7, offset=offset, format="elements", **pages)
+    assert f"elements {offset + 1}-{offset + 7} of 200" in text
     assert sheet.elements_handed <= 7 + ONE_MORE
     assert sheet.characters_handed == 0
 
@@ -382,8 +384,8 @@ def test_D9_of_elements_that_are_long_only_a_few_are_taken(pages: dict[str, str]
 
 def test_D9_of_elements_that_are_short_no_more_are_taken_than_could_be_shown_and_a_step():
     sheet = a_sheet(5_000, 1)
-    said = content(at_hand(a=sheet), pages="2", format="elements")
-    count = said.count('"kind":"rows"')
+    text = content(at_hand(a=sheet), pages="2", format="elements")
+    count = text.count('"kind":"rows"')
     assert count > 300
     assert sheet.elements_handed <= 20_000 // 21 + ONE_MORE + MOST_AT_ONCE
 

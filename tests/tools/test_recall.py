@@ -28,8 +28,8 @@ class Log:
     def __init__(self, messages: Sequence[Message]) -> None:
         self._facts = Facts(log=messages)
 
-    async def recall(self, asked: Recall) -> Recalled | NotRecalled:
-        return find_result(self._facts, asked)
+    async def recall(self, wish: Recall) -> Recalled | NotRecalled:
+        return find_result(self._facts, wish)
 
 
 def answer(tool: str, n: int, path: str | None = None, rows: Sequence[Row] = ROWS) -> str:
@@ -52,9 +52,9 @@ def test_X5_a_result_stands_behind_a_line_that_says_what_it_is_and_a_blank_path_
     ],
 )
 def test_X5_the_model_is_told_what_there_is(tool: str, n: int, path: str | None, text: str):
-    with pytest.raises(ToolError) as refused:
+    with pytest.raises(ToolError) as caught_error:
         answer(tool, n, path)
-    assert str(refused.value).startswith(text)
+    assert str(caught_error.value).startswith(text)
 
 
 def test_X5_where_all_there_is_failed_that_is_said_and_many_names_are_not_all_listed():

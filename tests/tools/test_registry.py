@@ -49,9 +49,11 @@ def test_P11_forms_are_the_offers_of_tools_that_a_client_may_answer_for():
 
 
 def test_two_tools_of_one_name_are_refused_with_both_places():
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         Registry([make_tool(search), make_tool(another)])
-    assert all(one in str(caught.value) for one in ("'search'", f"search in {__file__}:", f"another in {__file__}:"))
+    assert all(
+        one in str(caught_error.value) for one in ("'search'", f"search in {__file__}:", f"another in {__file__}:")
+    )
 
 
 @tool(changes="files")

@@ -118,8 +118,8 @@ def test_an_invalid_schema_accepts_everything_and_is_logged(schema: str, caplog:
 
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "file:///etc/hostname", "other.json"])
 def test_P11_nothing_is_fetched_for_a_schema_that_refers_elsewhere(reference: str):
-    said = f"tools[1].parameters: the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present"
-    assert str(rejection({}, {"$ref": reference})).startswith(said)
+    problem = f"tools[1].parameters: the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present"
+    assert str(rejection({}, {"$ref": reference})).startswith(problem)
 
 
 def test_long_values_are_not_repeated_in_full_and_too_long_or_too_deep_arguments_are_told():
@@ -230,9 +230,9 @@ MULTIPLES = {"items": {"allOf": [{"multipleOf": 0.01}] * 100}}
     ],
 )
 def test_P11_no_arguments_take_long_to_check(schema: Json, value: Json):
-    written, given = json.dumps(schema), json.dumps(value)
-    check("{}", written)
-    check(given, written)
+    schema_text, value_text = json.dumps(schema), json.dumps(value)
+    check("{}", schema_text)
+    check(value_text, schema_text)
 
 
 async def test_compiled_schemas_are_kept_within_their_bytes_until_they_are_forgotten():

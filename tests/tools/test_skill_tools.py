@@ -31,8 +31,8 @@ class Skills:
         if skill not in self.names:
             raise ToolError(f"There is no skill {skill!r}.")
         missing = ("birth_info",) if scenario == "love" else ()
-        named = None if skill == "core" else skill
-        return Activation(skill=named, scenario=scenario, missing=missing, collect_tool="collect_birth_info")
+        skill_name = None if skill == "core" else skill
+        return Activation(skill=skill_name, scenario=scenario, missing=missing, collect_tool="collect_birth_info")
 
     async def read(self, path: str) -> bytes:
         if path not in self.files:
@@ -50,36 +50,39 @@ TOOLS = Registry(make_skill_tools([a_skill("a.md")]))
 SKILLS = Skills(files=FILES)
 
 
-async def called(name: str, skills: Skills | None = SKILLS, /, **arguments: Json) -> ToolResult:
+async def call_skill_tool(name: str, skills: Skills | None = SKILLS, /, **arguments: Json) -> ToolResult:
     call = ToolCall(id="c", name=name, arguments=dump(arguments).decode())
     return await call_tool(TOOLS, call, replace(context(), skills=skills))
 
 
 async def read(path: str, offset: int = 0) -> str:
-    return text_of(await called("read_skill_file", path=path, offset=offset))
+    return text_of(await call_skill_tool("read_skill_file", path=path, offset=offset))
 
 
 async def test_S3_S4_a_skill_taken_up_or_left_for_core_is_told_and_changes_the_thread():
-    result = await called("use_skill", skill="bazi", scenario="basic")
+    result = await call_skill_tool("use_skill", skill="bazi", scenario="basic")
     assert text_of(result) == '{"status":"activated","skill":"bazi","scenario":"basic"}'
     assert result.activates == Activation(skill="bazi", scenario="basic", collect_tool="collect_birth_info")
-    result = await called("use_skill", skill="core")
+    result = await call_skill_tool("use_skill", skill="core")
     assert text_of(result) == '{"status":"activated","skill":"core","scenario":null}'
     assert result.activates == Activation(skill=None, collect_tool="collect_birth_info")
 
 
 async def test_S3_what_is_missing_is_named_with_the_tool_that_asks_for_it():
-    result = await called("use_skill", skill="bazi", scenario="love")
-    told = {"status": "need_info", "skill": "bazi", "scenario": "love"}
-    assert load(text_of(result)) == told | {"missing": ["birth_info"], "collect_tool": "collect_birth_info"}
+    result = await call_skill_tool("use_skill", skill="bazi", scenario="love")
+    expected = {"status": "need_info", "skill": "bazi", "scenario": "love"}
+    assert load(text_of(result)) == expected | {"missing": ["birth_info"], "collect_tool": "collect_birth_info"}
     assert result.activates is not None
 
 
 @pytest.mark.parametrize("arguments", [{}, {"skill": 7}, {"skill": "x"}, {"skill": "bazi", "more": 1}])
 async def test_S3_a_bad_call_changes_nothing_and_without_skills_there_is_nothing_to_take_up(arguments: dict[str, Json]):
-    result = await called("use_skill", **arguments)
+    result = await call_skill_tool("use_skill", **arguments)
     assert (result.error is not None, result.activates) == (True, None)
-    for none in (await called("use_skill", None, skill="x"), await called("read_skill_file", None, path="a")):
+    for none in (
+        await call_skill_tool("use_skill", None, skill="x"),
+        await call_skill_tool("read_skill_file", None, path="a"),
+    ):
         assert text_of(none) == "This agent has no skills. Answer without one."
 
 

@@ -35,14 +35,14 @@ Tree = Mapping[str, tuple[bytes, int] | str | int]
 
 
 def tree_of(folder: Path) -> Tree:
-    found: dict[str, tuple[bytes, int] | str | int] = {}
+    contents: dict[str, tuple[bytes, int] | str | int] = {}
     for path in sorted(folder.rglob("*")):
         mode, name = stat.S_IMODE(path.lstat().st_mode), path.relative_to(folder).as_posix()
         if path.is_symlink():
-            found[name] = str(path.readlink())
+            contents[name] = str(path.readlink())
         else:
-            found[name] = mode if path.is_dir() else (path.read_bytes(), mode)
-    return found
+            contents[name] = mode if path.is_dir() else (path.read_bytes(), mode)
+    return contents
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -51,12 +51,12 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / path).write_bytes(content)
 
 
-def stored(place: Path) -> list[Path]:
+def list_stored(place: Path) -> list[Path]:
     """The contents that were kept for a thread."""
     return [path for path in (place / "snapshots/t/objects").rglob("*") if path.is_file()]
 
 
-def kept(place: Path, settings: SnapshotSettings | None = None) -> tuple[Snapshots, Workspace]:
+def make_snapshots(place: Path, settings: SnapshotSettings | None = None) -> tuple[Snapshots, Workspace]:
     workspace = Workspace(folder=place / "work")
     return Snapshots(root=place / "snapshots", settings=settings or SnapshotSettings()), workspace
 
@@ -65,7 +65,7 @@ def after_turn(
     place: Path, files: Mapping[str, bytes], settings: SnapshotSettings | None = None
 ) -> tuple[Snapshots, Workspace, FolderState]:
     """A workspace with these files, and what was kept of it."""
-    snapshots, workspace = kept(place, settings)
+    snapshots, workspace = make_snapshots(place, settings)
     write(workspace.folder, files)
     return snapshots, workspace, snapshots.save_turn(workspace, "t", TURN)
 
@@ -98,8 +98,8 @@ def put_back(
     ],
 )
 def test_R12_what_became_of_a_file(before: dict[str, FileState], after: dict[str, FileState], change: object):
-    found = difference(FolderState(files=before), FolderState(files=after))
-    assert [(one.change, one.is_kept) for one in found] == ([change] if change else [])
+    changes = difference(FolderState(files=before), FolderState(files=after))
+    assert [(one.change, one.is_kept) for one in changes] == ([change] if change else [])
 
 
 NAMES = st.sampled_from(["a", "b", "c.log", "x.py", "ü", "d e"])
@@ -125,17 +125,17 @@ def build(folder: Path, files: Mapping[str, tuple[bytes, int] | str]) -> None:
 
 
 @pytest.mark.full
-@given(first=FILES, gone=st.lists(NAMES), second=FILES)
+@given(first=FILES, removed=st.lists(NAMES), second=FILES)
 def test_R12_whatever_was_changed_is_put_back_and_can_be_undone(
-    first: dict[str, tuple[bytes, int] | str], gone: list[str], second: dict[str, tuple[bytes, int] | str]
+    first: dict[str, tuple[bytes, int] | str], removed: list[str], second: dict[str, tuple[bytes, int] | str]
 ):
     with TemporaryDirectory() as place:
-        snapshots, workspace = kept(Path(place))
+        snapshots, workspace = make_snapshots(Path(place))
         build(workspace.folder, first)
         (workspace.folder / ".gitignore").write_text("*.log\n")
         then = tree_of(workspace.folder)
         before = snapshots.save_turn(workspace, "t", TURN)
-        for name in gone:
+        for name in removed:
             subprocess.run(["rm", "-rf", str(workspace.folder / name)], check=True)
         build(workspace.folder, second)
         changed = tree_of(workspace.folder)
@@ -173,7 +173,7 @@ def test_R12_what_was_ignored_then_is_not_removed_by_its_path_either(tmp_path: P
 
 def test_R12_where_the_rules_of_then_cannot_be_read_nothing_new_under_them_is_removed(tmp_path: Path):
     snapshots, workspace, before = after_turn(tmp_path, {"a/.gitignore": b"*.env\n", "a/mine.env": b"key"})
-    for path in stored(tmp_path):
+    for path in list_stored(tmp_path):
         path.unlink()
     write(workspace.folder, {"a/.gitignore": b"", "b.txt": b"new"})
     done = put_back(snapshots, workspace, before)
@@ -185,7 +185,7 @@ def test_R12_a_content_that_is_damaged_is_left_and_the_others_are_put_back(tmp_p
     snapshots, workspace, before = after_turn(tmp_path, {"a.txt": b"one", "b.txt": b"two"})
     write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
     digest = before.files["a.txt"].digest
-    next(path for path in stored(tmp_path) if path.name == digest).write_bytes(damage)
+    next(path for path in list_stored(tmp_path) if path.name == digest).write_bytes(damage)
     assert put_back(snapshots, workspace, before) == RestoreResult(restored=("b.txt",), failed_paths=("a.txt",))
     # It is stored again once it is there again.
     write(workspace.folder, {"a.txt": b"one"})
@@ -208,7 +208,7 @@ def test_R12_whatever_stops_a_restore_what_was_done_is_told(tmp_path: Path):
 
 
 def test_R12_what_is_hidden_or_guarded_and_a_users_git_is_neither_kept_nor_touched(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path)
+    snapshots, workspace = make_snapshots(tmp_path)
     workspace = Workspace(folder=workspace.folder, is_own=False, hidden=("data",), guarded=("agents/x",))
     workspace.folder.mkdir()
     git(workspace.folder, "init", "-q")
@@ -245,7 +245,7 @@ def test_R12_what_is_too_large_or_too_much_is_not_kept_and_named(tmp_path: Path)
 
 
 def test_R12_a_state_is_of_the_folder_it_was_kept_of(tmp_path: Path):
-    snapshots, own = kept(tmp_path)
+    snapshots, own = make_snapshots(tmp_path)
     one, other = (replace(own, folder=tmp_path / name, is_own=False) for name in ("one", "other"))
     for workspace in (own, one):
         write(workspace.folder, {"a.txt": b"text"})
@@ -257,15 +257,15 @@ def test_R12_a_state_is_of_the_folder_it_was_kept_of(tmp_path: Path):
 
 
 def test_R12_what_did_not_fit_is_kept_again_once_old_contents_are_gone(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=1, thread_bytes=4_000))
+    snapshots, workspace = make_snapshots(tmp_path, SnapshotSettings(turns=1, thread_bytes=4_000))
     for number, turn in enumerate(turns_of(30)):
         write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
         assert snapshots.save_turn(workspace, "t", turn).files["a.bin"].is_stored
-    assert sum(path.stat().st_size for path in stored(tmp_path)) <= 4_000
+    assert sum(path.stat().st_size for path in list_stored(tmp_path)) <= 4_000
 
 
 def test_R12_making_room_takes_nothing_of_what_is_put_back_just_then(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=1, thread_bytes=2_500))
+    snapshots, workspace = make_snapshots(tmp_path, SnapshotSettings(turns=1, thread_bytes=2_500))
     for turn, number in zip(turns_of(2), (1, 2), strict=True):
         write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
         snapshots.save_turn(workspace, "t", turn)
@@ -277,34 +277,34 @@ def test_R12_making_room_takes_nothing_of_what_is_put_back_just_then(tmp_path: P
 
 
 def test_R12_for_a_turn_that_changed_nothing_the_next_stands_in_and_for_one_that_could_not_be_kept_none(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(files=1, thread_bytes=20))
+    snapshots, workspace = make_snapshots(tmp_path, SnapshotSettings(files=1, thread_bytes=20))
     first, second, quiet, third, last = turns_of(5)
     write(workspace.folder, {"a.txt": b"one"})
-    held = snapshots.save_turn(workspace, "t", first).stored_bytes
+    stored_bytes = snapshots.save_turn(workspace, "t", first).stored_bytes
     write(workspace.folder, {"b.txt": b"two"})
     with pytest.raises(Conflict, match="more than 1 files and folders, so none is kept"):
         snapshots.save_turn(workspace, "t", second)
-    assert len(stored(tmp_path)) == 1
+    assert len(list_stored(tmp_path)) == 1
     # To try again would be to keep what the turn itself has changed by now.
     assert snapshots.has_turn("t", second.message)
     (workspace.folder / "b.txt").unlink()
-    assert snapshots.save_turn(workspace, "t", third).stored_bytes == held
-    found = [snapshots.of_turn("t", turn) for turn in (first, second, quiet, third, last)]
-    assert [state and list(state.files) for state in found] == [["a.txt"], None, ["a.txt"], ["a.txt"], None]
+    assert snapshots.save_turn(workspace, "t", third).stored_bytes == stored_bytes
+    states = [snapshots.of_turn("t", turn) for turn in (first, second, quiet, third, last)]
+    assert [state and list(state.files) for state in states] == [["a.txt"], None, ["a.txt"], ["a.txt"], None]
 
 
 def test_R12_of_many_turns_the_newest_are_kept_and_what_only_others_had_is_gone(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=2))
+    snapshots, workspace = make_snapshots(tmp_path, SnapshotSettings(turns=2))
     turns = turns_of(25)
     for turn in turns:
         write(workspace.folder, {"a.txt": turn.message.encode()})
         snapshots.save_turn(workspace, "t", turn)
     states = [snapshots.of_turn("t", turn) for turn in turns]
-    shown = [state and snapshots.content("t", str(state.files["a.txt"].digest)).decode() for state in states]
-    oldest = next(place for place, words in enumerate(shown) if words)
-    assert shown == [None] * oldest + [turn.message for turn in turns[oldest:]]
+    texts = [state and snapshots.content("t", str(state.files["a.txt"].digest)).decode() for state in states]
+    oldest = next(place for place, words in enumerate(texts) if words)
+    assert texts == [None] * oldest + [turn.message for turn in turns[oldest:]]
     assert 2 <= len(turns) - oldest <= 12
-    assert len(stored(tmp_path)) == len(turns) - oldest
+    assert len(list_stored(tmp_path)) == len(turns) - oldest
 
 
 def test_R12_a_copy_has_all_but_what_is_no_file_and_its_links_lead_where_they_did(tmp_path: Path):
@@ -364,7 +364,7 @@ def kill_after(place: Path, what: str, lines: int, seconds: float) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("seconds", [0.0, 0.03])
 def test_R12_killed_anywhere_a_snapshot_is_whole_or_not_there_and_so_is_every_file(tmp_path: Path, seconds: float):
-    snapshots, workspace = kept(tmp_path)
+    snapshots, workspace = make_snapshots(tmp_path)
     old = {f"{number % 20}/{number}.txt": b"old %d\n" % number * 500 for number in range(600)}
     new = dict.fromkeys(old, b"new\n" * 700)
     write(workspace.folder, old)
@@ -375,7 +375,7 @@ def test_R12_killed_anywhere_a_snapshot_is_whole_or_not_there_and_so_is_every_fi
     assert before and all(state.is_stored for state in before.files.values())
     write(workspace.folder, new)
     kill_after(tmp_path, "restore", 2, seconds)
-    found = {path: (workspace.folder / path).read_bytes() for path in old}
-    assert all(found[path] in (old[path], new[path]) for path in old)
+    contents = {path: (workspace.folder / path).read_bytes() for path in old}
+    assert all(contents[path] in (old[path], new[path]) for path in old)
     put_back(snapshots, workspace, before)
     assert {path: (workspace.folder / path).read_bytes() for path in old} == old

@@ -21,17 +21,16 @@ from recto.tools.call import call_tool
 from recto.tools.function import make_tool
 from recto.tools.ports import ToolResult
 from recto.tools.registry import Registry
+from recto.tools.workspace.open_path import LONGEST_ABSOLUTE, names_of_file
 from recto.tools.workspace.sandbox_fetch_user_file import sandbox_fetch_user_file
 from recto.tools.workspace.workspace_files import (
     FOLDER,
     LONGEST_NAME,
-    LONGEST_PATH,
     MOST_FOLDERS,
     NewFile,
     Workspace,
     WrittenFile,
     bytes_in,
-    path_parts,
 )
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.runs import context, repeated, text_of
@@ -44,7 +43,8 @@ HOSTILE = st.one_of(st.text(max_size=40), st.lists(NAMES, max_size=40).map("/".j
 
 def write(root: Path, path: str, *pieces: bytes, most: int = 0) -> WrittenFile:
     """Every step of a new file, and what comes of it."""
-    new = NewFile(Workspace(folder=root, most_bytes=most), path_parts(path))
+    workspace = Workspace(folder=root, most_bytes=most)
+    new = NewFile(workspace, names_of_file(path, workspace))
     try:
         new.begin()
         for piece in pieces:
@@ -82,20 +82,20 @@ def two_folders(place: Path) -> tuple[Path, Path]:
     ],
 )
 def test_F9_a_path_is_the_names_on_it(path: str, parts: tuple[str, ...]):
-    assert path_parts(path) == parts
+    assert names_of_file(path, Workspace(folder=Path("/work"))) == parts
 
 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/etc/passwd", "begins with /"),
-        ("//x", "begins with /"),
-        ("../x", "has `..` in it"),
-        ("a/../../x", "has `..` in it"),
-        ("a/..", "has `..` in it"),
-        ("..\\x", "has a backslash"),
-        ("C:\\x", "has a backslash"),
-        ("", "names no file"),
+        ("/etc/passwd", "leads out of the workspace"),
+        ("//x", "leads out of the workspace"),
+        ("../x", "leads out of the workspace"),
+        ("a/../../x", "leads out of the workspace"),
+        ("a/..", "names no file"),
+        ("..\\x", "leads out of the workspace"),
+        ("C:\\x", "leads out of the workspace"),
+        ("", "is empty"),
         (".", "names no file"),
         ("a/", "names no file"),
         ("a/.", "names no file"),
@@ -104,15 +104,15 @@ def test_F9_a_path_is_the_names_on_it(path: str, parts: tuple[str, ...]):
         ("a\ud800b", "half a character"),
         ("x" * (LONGEST_NAME + 1), "a name that is too long"),
         ("文" * (LONGEST_NAME // 3 + 1), "a name that is too long"),
-        ("a/" * LONGEST_PATH + "x", "is too long"),
+        ("a/" * LONGEST_ABSOLUTE + "x", "is too long"),
         ("a/" * (MOST_FOLDERS + 1) + "x", "is 33 folders deep, 32 are allowed"),
     ],
 )
 def test_F9_a_path_that_is_none_says_why(path: str, reason: str):
-    with pytest.raises(ToolError) as caught:
-        path_parts(path)
-    assert reason in str(caught.value)
-    assert len(str(caught.value)) < 400
+    with pytest.raises(ToolError) as caught_error:
+        names_of_file(path, Workspace(folder=Path("/work")))
+    assert reason in str(caught_error.value)
+    assert len(str(caught_error.value)) < 400
 
 
 @settings(max_examples=60, deadline=None)
@@ -121,11 +121,11 @@ def test_F9_whatever_the_path_nothing_is_written_outside(path: str, tmp_path_fac
     outside = tmp_path_factory.mktemp("outside")
     root = outside / "root"
     try:
-        written = write(root, path, b"x")
+        created_path = write(root, path, b"x")
     except ToolError:
         assert tree(outside) in ([], ["root"])
         return
-    assert (root / written.path).read_bytes() == b"x"
+    assert (root / created_path.path).read_bytes() == b"x"
     assert [one for one in outside.iterdir() if one != root] == []
 
 
@@ -162,7 +162,7 @@ def test_F9_neither_a_link_nor_what_is_no_plain_file_is_followed_or_replaced(tmp
     os.mkfifo(root / "pipe")
     for name, target in (("way", "../outside"), ("up", ".."), ("link", "../outside/secret"), ("gone", "nowhere")):
         (root / name).symlink_to(target)
-    before, new = tree(root), NewFile(Workspace(folder=root), path_parts(path))
+    before, new = tree(root), NewFile(Workspace(folder=root), tuple(path.split("/")))
     with pytest.raises(ToolError, match=reason):
         new.begin()
     new.abandon()
@@ -233,9 +233,9 @@ def test_F9_one_too_many_bytes_leave_nothing_and_say_what_is_there_and_allowed(t
     write(tmp_path, "old.bin", b"x" * 1_200)
     assert write(tmp_path, "new.bin", b"y" * 300, b"y" * 100, most=1_600).size == 400
     assert (held_in(tmp_path), write(tmp_path, "empty", most=1_600).size) == (1_600, 0)
-    with pytest.raises(ToolError) as caught:
+    with pytest.raises(ToolError) as caught_error:
         write(tmp_path, "in/more.bin", *[b"y" * size for size in pieces], most=2_000)
-    assert str(caught.value) == (
+    assert str(caught_error.value) == (
         "in/more.bin does not fit: the workspace holds 1,600 bytes besides it and may hold 2,000, so 400 are left, and "
         "the file has more. Put it in the place of a file that is not needed any more, or tell the user."
     )
@@ -354,20 +354,20 @@ def test_F9_an_unknown_id_is_told_with_the_newest_ones_and_where_there_are_no_fi
     assert text_of(fetch(IMAGE, tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: r-0."
     assert text_of(fetch(at_hand(), tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: none."
     assert text_of(fetch(None, tmp_path)) == "This server keeps no files, so there are none to read."
-    said = "This server gives threads no workspace, so there is nowhere to put a file."
-    assert text_of(fetch(IMAGE, None)) == said
+    problem = "This server gives threads no workspace, so there is nowhere to put a file."
+    assert text_of(fetch(IMAGE, None)) == problem
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "problem"),
     [
         (FileRefused("it was deleted.", code="deleted"), "a.txt cannot be read: it was deleted."),
         (StorageDown(problem="10.0.0.1"), "a.txt cannot be read: the storage of files cannot be used at present. Try "),
     ],
 )
-def test_F9_a_file_that_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path, error: Exception, said: str):
+def test_F9_a_file_that_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path, error: Exception, problem: str):
     result = fetch(at_hand(a=error), tmp_path, id="a")
-    assert (result.error, text_of(result)[: len(said)]) == ("error", said)
+    assert (result.error, text_of(result)[: len(problem)]) == ("error", problem)
     assert tree(tmp_path) == []
 
 
@@ -386,10 +386,10 @@ class Stuck(AtHand):
 async def fetch_async(files: AtHand, workspace: Path, path: str, workspace_bytes: int = 0) -> ToolResult:
     """As several calls of one reply do it."""
     place = Workspace(folder=workspace, most_bytes=workspace_bytes)
-    given = replace(context(), files=files, workspace=place)
+    own_context = replace(context(), files=files, workspace=place)
     arguments = json.dumps({"file_index": "r-0", "target_path": path})
     call = ToolCall(id="c1", name="sandbox_fetch_user_file", arguments=arguments)
-    return await call_tool(Registry([make_tool(sandbox_fetch_user_file)]), call, given)
+    return await call_tool(Registry([make_tool(sandbox_fetch_user_file)]), call, own_context)
 
 
 async def test_F9_a_call_that_is_cancelled_leaves_nothing_and_makes_nobody_wait(tmp_path: Path):
@@ -406,8 +406,8 @@ async def test_F9_a_call_that_is_cancelled_leaves_nothing_and_makes_nobody_wait(
 
 def test_F9_a_file_that_does_not_fit_into_the_workspace_is_refused_and_leaves_nothing(tmp_path: Path):
     assert fetch(IMAGE, tmp_path, "a.png", most=200_000).error is None
-    refused = fetch(IMAGE, tmp_path, "b.png", most=399_999)
-    assert (refused.error, text_of(refused)[:20]) == ("error", "b.png does not fit: ")
+    rejection = fetch(IMAGE, tmp_path, "b.png", most=399_999)
+    assert (rejection.error, text_of(rejection)[:20]) == ("error", "b.png does not fit: ")
     assert (tree(tmp_path), Workspace(folder=Path()).most_bytes) == (["a.png"], 2**30)
 
 

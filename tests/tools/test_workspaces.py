@@ -25,7 +25,6 @@ from recto.tools.workspace.workspaces import (
     drop_workspace,
     incomplete_folder,
     sweep_workspaces,
-    workspace_of,
 )
 from tests.tools.runs import context, text_of
 from tests.tools.test_workspace import tree
@@ -43,7 +42,7 @@ def lay_out(place: Path) -> Path:
     outside.mkdir()
     (outside / "kept.txt").write_text("kept")
     for thread in ("one", "two", "three"):
-        folder = workspace_of(root, thread) / "deep"
+        folder = (root / thread) / "deep"
         folder.mkdir(parents=True)
         (folder / "file.txt").write_text("x")
         (folder / "link").symlink_to(outside)
@@ -71,7 +70,7 @@ def made_long_ago(path: Path, seconds: float) -> None:
 
 
 async def test_F9_a_file_that_a_process_left_half_written_is_swept_after_an_hour(tmp_path: Path):
-    workspace = workspace_of(tmp_path, "one")
+    workspace = tmp_path / "one"
     new = NewFile(Workspace(folder=workspace), ("a.txt",))
     new.begin()
     (on_its_way,) = tree(workspace)
@@ -84,7 +83,7 @@ async def test_F9_a_file_that_a_process_left_half_written_is_swept_after_an_hour
 
 
 async def test_F9_only_what_is_called_as_ours_and_is_a_file_at_the_top_is_swept(tmp_path: Path):
-    workspace, outside = workspace_of(tmp_path, "one"), tmp_path.parent / f"{tmp_path.name}-outside"
+    workspace, outside = (tmp_path / "one"), tmp_path.parent / f"{tmp_path.name}-outside"
     (workspace / "in").mkdir(parents=True)
     theirs = ("notes.part", ".recto-notes.part", f"{PART}.txt", f"in/{PART}")
     for name in theirs:
@@ -110,8 +109,8 @@ def test_R15_a_thread_works_in_the_folder_of_its_agent_else_of_the_server_else_i
     project, other = given_folder(tmp_path), tmp_path / "elsewhere"
     own = Workspaces(root=project / "data" / "workspaces", most_bytes=9)
     assert own.of("t1") == Workspace(folder=own.root / "t1", most_bytes=9)
-    given = Workspaces(root=own.root, given_folder=project, most_bytes=9).of("t1")
-    assert (given.folder, given.is_own, given.most_bytes) == (project, False, 0)
+    workspace = Workspaces(root=own.root, given_folder=project, most_bytes=9).of("t1")
+    assert (workspace.folder, workspace.is_own, workspace.most_bytes) == (project, False, 0)
     assert Workspaces(root=own.root, given_folder=project).of("t1", other).folder == other
     assert Workspaces(root=Path("data")).of("t1").folder == Path.cwd() / "data" / "t1"
 
@@ -143,20 +142,23 @@ def test_R15_what_the_server_keeps_is_hidden_in_a_folder_that_was_given_and_what
 async def test_R15_a_given_folder_that_is_gone_is_told_and_not_made_again(
     tmp_path: Path, name: str, arguments: dict[str, object]
 ):
-    gone = Workspace(folder=tmp_path / "gone", is_own=False)
+    missing_folder = Workspace(folder=tmp_path / "gone", is_own=False)
     terminal = Terminal(CommandSettings(), Confinement(settings=CommandSettings(), program=None, server_environment={}))
-    given = replace(context(), workspace=gone, terminal=terminal)
-    result = await built_in()[name].act(json.dumps(arguments), given)
+    own_context = replace(context(), workspace=missing_folder, terminal=terminal)
+    result = await built_in()[name].act(json.dumps(arguments), own_context)
     assert (result.error, text_of(result).removeprefix("Error: ")) == ("error", MISSING_FOLDER)
     assert tree(tmp_path) == []
 
 
 def test_R12_files_of_a_given_folder_that_is_gone_are_neither_kept_nor_put_back(tmp_path: Path):
-    gone, snapshots = Workspace(folder=tmp_path / "gone", is_own=False), Snapshots(root=tmp_path / "snapshots")
+    missing_folder, snapshots = (
+        Workspace(folder=tmp_path / "gone", is_own=False),
+        Snapshots(root=tmp_path / "snapshots"),
+    )
     with pytest.raises(Conflict, match=MISSING_FOLDER):
-        snapshots.save_undo(gone, "t1")
+        snapshots.save_undo(missing_folder, "t1")
     with pytest.raises(ToolError, match=MISSING_FOLDER):
-        restore(gone, RestorePlan(before=FolderState(), now=FolderState(), content=lambda _: b""))
+        restore(missing_folder, RestorePlan(before=FolderState(), now=FolderState(), content=lambda _: b""))
     assert tree(tmp_path) == []
 
 
@@ -170,14 +172,14 @@ def test_R15_a_folder_that_nobody_can_work_in_is_refused(tmp_path: Path, folder:
 
 async def test_F9_a_workspace_goes_whatever_a_command_has_left_in_it(tmp_path: Path):
     root = lay_out(tmp_path)
-    top = os.open(workspace_of(root, "two"), os.O_RDONLY)
+    top = os.open((root / "two"), os.O_RDONLY)
     for _ in range(1_100):
         os.mkdir("d", dir_fd=top)
         inner = os.open("d", os.O_RDONLY, dir_fd=top)
         os.close(top)
         top = inner
     os.close(top)
-    (workspace_of(root, "two") / "deep").chmod(0)
+    ((root / "two") / "deep").chmod(0)
     await asyncio.gather(drop_workspace(root, "two"), drop_workspace(root, "two"), drop_workspace(root, "never"))
     assert names(root) == ["a file", "one", "three"]
     assert (tmp_path / "outside" / "kept.txt").read_text() == "kept"

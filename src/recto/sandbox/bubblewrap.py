@@ -58,7 +58,10 @@ def command_program() -> str | None:
     Programs that bind descriptors come first: without that, no folder can be guarded. The system's comes before ours.
     """
     programs = dict.fromkeys(path for path in (shutil.which(BUBBLEWRAP), _packaged_path()) if path)
-    return next(filter(is_confining, sorted(programs, key=binds_descriptors, reverse=True)), None)
+    for program in sorted(programs, key=binds_descriptors, reverse=True):
+        if succeeds((*isolation_words(program), *readable_words(()), "--", "true")):
+            return program
+    return None
 
 
 @cache
@@ -99,11 +102,6 @@ def readable_paths(paths: Iterable[str]) -> tuple[str, ...]:
     """Return the existing paths that it can read."""
     folders = (*SYSTEM_FOLDERS, sys.prefix, sys.base_prefix, *paths)
     return tuple(dict.fromkeys(path for path in folders if Path(path).is_absolute() and Path(path).exists()))
-
-
-def is_confining(program: str | None) -> bool:
-    """Return True if a trial with this program confines a command here."""
-    return program is not None and succeeds((*isolation_words(program), *readable_words(()), "--", "true"))
 
 
 def succeeds(command: Sequence[str]) -> bool:

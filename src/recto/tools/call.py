@@ -49,10 +49,7 @@ async def call_tool(
     limits: ToolLimits = LIMITS,
     others: Collection[str] = (),
 ) -> ToolResult:
-    """Call a tool and return its result, or an error result for the model.
-
-    `others` are tools offered to the model that somebody else runs.
-    """
+    """Return the result of a call, or an error result for the model. Somebody else runs the tools in `others`."""
     if tool := tools.get(call.name):
         bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
         result = await _run_tool(tool, call, bounded, limits)

@@ -224,10 +224,7 @@ class Schemas:
                 raise WireError(where=f"tools[{place}].parameters", problem=problem) from error
 
     def check_now(self, arguments: str, schema: str) -> str | None:
-        """Return the problems of arguments, for the model, or None. Blocks.
-
-        A stored schema that is beyond today's limits accepts everything.
-        """
+        """Return the problems of arguments for the model, or None. Blocks. A schema beyond the limits accepts all."""
         if len(arguments) > LONGEST_ARGUMENTS:
             count = len(arguments)
             return f"The arguments have {count} characters, {LONGEST_ARGUMENTS} are allowed. Send less at a time."

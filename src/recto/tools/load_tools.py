@@ -65,9 +65,7 @@ def make_built_in_tools() -> tuple[Tool, ...]:
 def select_built_in_tools(
     agent_tools: Sequence[str], takes_documents: bool, built_in: Mapping[str, Tool]
 ) -> tuple[Tool, ...]:
-    """Return an agent's built-in tools, each once: those it names, and the document tools if it accepts documents (F5,
-    F6).
-    """
+    """Return an agent's built-in tools, each once, with the document tools if it accepts documents (F5, F6)."""
     names = dict.fromkeys(with_reading(agent_tools, takes_documents))
     own_tools = [built_in[name] for name in names]
     hidden = [replace(make_tool(file_read), is_offered=False)] if READING in names else []
@@ -81,9 +79,7 @@ def make_agent_tools(agent: Agent, built_in: Mapping[str, Tool]) -> tuple[Tool, 
 
 
 def make_skill_tools(skills: Iterable[Skill]) -> tuple[Tool, ...]:
-    """Return the tools that come with skills: one to activate a skill, and one to read skill files if any skill has
-    some.
-    """
+    """Return the tools that activate a skill and, if any skill has files, read them."""
     all_skills = tuple(skills)
     readers = [make_tool(read_skill_file)] if any(skill.files for skill in all_skills) else []
     return (make_tool(use_skill), *readers) if all_skills else ()

@@ -60,10 +60,7 @@ class Document(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Progress of a long task: label, amount done, total, and their unit.
-
-    `id` tells parallel tasks apart. `text` is the newest output.
-    """
+    """Progress of a long task. `id` tells parallel tasks apart; `text` is the newest output."""
 
     label: str
     done: int
@@ -151,9 +148,7 @@ class ToolState(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """The result of activating a skill; `skill` None deactivates it. `missing` are paths without a value, which
-    `collect_tool` collects.
-    """
+    """An activation; `skill` None deactivates. `collect_tool` collects the paths in `missing`, which have no value."""
 
     skill: str | None
     scenario: str | None = None

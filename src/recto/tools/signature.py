@@ -147,10 +147,7 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSignature:
-    """Description and arguments of a function. `given` are the parameters that are injected.
-
-    `warnings` name what the docstring lacks.
-    """
+    """Description and arguments of a function. `warnings` name what the docstring lacks."""
 
     description: str
     arguments: Arguments

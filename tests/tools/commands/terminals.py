@@ -27,7 +27,7 @@ class Console:
     """A terminal, and the context that its tools are called in. What they report is in `shown`."""
 
     context: ToolContext
-    shown: list[Progress] = field(default_factory=list[Progress])
+    reports: list[Progress] = field(default_factory=list[Progress])
 
     @property
     def terminal(self) -> Terminal:
@@ -47,15 +47,15 @@ class Console:
         return cast("dict[str, Json]", json.loads(await self.say(command, **arguments)))
 
     async def say(self, command: str, **arguments: Json) -> str:
-        asked = replace(self.context, report=self.shown.append)
-        return text_of(await EXECUTE.act(json.dumps({"command": command, **arguments}), asked))
+        context = replace(self.context, report=self.reports.append)
+        return text_of(await EXECUTE.act(json.dumps({"command": command, **arguments}), context))
 
     async def jobs(self, action: str, job: Json = None) -> dict[str, Json]:
         result = await JOBS.act(json.dumps({"action": action, "job": job}), self.context)
         text = text_of(result)
         return cast("dict[str, Json]", json.loads(text)) if result.error is None else {"error": text}
 
-    async def ended(self, id: Json) -> dict[str, Json]:
+    async def end(self, id: Json) -> dict[str, Json]:
         """A job as it is once it has ended."""
         jobs = self.terminal.jobs(self.context.owner, self.context.thread)
         [job] = [one for one in jobs if one.id == id]
@@ -68,12 +68,14 @@ def console(
     settings: CommandSettings | None = None,
     *,
     is_confined: bool = True,
-    given: Mapping[str, str] = os.environ,
+    environment: Mapping[str, str] = os.environ,
     workspace: Workspace | None = None,
 ) -> Console:
     program = command_program() if is_confined else None
     assert program or not is_confined, "bubblewrap is not installed"
-    made = settings or CommandSettings()
+    settings_in_use = settings or CommandSettings()
     folder.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(made, Confinement(settings=made, program=program, server_environment=given))
+    terminal = Terminal(
+        settings_in_use, Confinement(settings=settings_in_use, program=program, server_environment=environment)
+    )
     return Console(context=replace(context(), terminal=terminal, workspace=workspace or Workspace(folder=folder)))

@@ -35,45 +35,45 @@ def text(printed: str, ends: int = 1_000) -> PrintedText:
     return PrintedText(head=printed[:ends], tail=printed[-ends:], length=len(printed))
 
 
-def told(out: str, err: str, characters: int) -> dict[str, str]:
-    made = format_answer(text(out), text(err), {"exitCode": 0}, characters, ".recto/output/1.txt")
-    assert len(made) <= characters
-    return json.loads(made)
+def render(out: str, err: str, characters: int) -> dict[str, str]:
+    answer = format_answer(text(out), text(err), {"exitCode": 0}, characters, ".recto/output/1.txt")
+    assert len(answer) <= characters
+    return json.loads(answer)
 
 
 def test_R15_what_fits_is_told_whole_and_a_long_text_loses_its_middle():
-    assert told("out\n", 'err "quoted"\n', 200) == {"stdout": "out\n", "stderr": 'err "quoted"\n', "exitCode": 0}
-    found = told("".join(f"line {n}\n" for n in range(5_000)), "a warning\n", 600)
-    assert (found["stderr"], found["cut"], found["output"]) == ("a warning\n", True, ".recto/output/1.txt")
-    assert found["stdout"].startswith("line 0\nline 1\n")
-    assert found["stdout"].endswith("line 4998\nline 4999\n")
+    assert render("out\n", 'err "quoted"\n', 200) == {"stdout": "out\n", "stderr": 'err "quoted"\n', "exitCode": 0}
+    answer = render("".join(f"line {n}\n" for n in range(5_000)), "a warning\n", 600)
+    assert (answer["stderr"], answer["cut"], answer["output"]) == ("a warning\n", True, ".recto/output/1.txt")
+    assert answer["stdout"].startswith("line 0\nline 1\n")
+    assert answer["stdout"].endswith("line 4998\nline 4999\n")
 
 
 def test_R15_two_long_texts_share_the_room_and_a_part_left_out_is_counted():
-    found = told("o" * 10_000, "e" * 10_000, 1_000)
-    assert abs(len(found["stdout"]) - len(found["stderr"])) < 5
-    assert len(found["stdout"]) + len(found["stderr"]) > 850
-    left_out = 10_000 - found["stdout"].replace("left out", "").count("o")
-    assert f"[... {left_out:,} characters left out ...]" in found["stdout"]
+    answer = render("o" * 10_000, "e" * 10_000, 1_000)
+    assert abs(len(answer["stdout"]) - len(answer["stderr"])) < 5
+    assert len(answer["stdout"]) + len(answer["stderr"]) > 850
+    left_out = 10_000 - answer["stdout"].replace("left out", "").count("o")
+    assert f"[... {left_out:,} characters left out ...]" in answer["stdout"]
 
 
 @pytest.mark.parametrize("characters", [200, 333, 5_000])
 @pytest.mark.parametrize("piece", ['"', "\\\n", "\t", "漢"])
 def test_R15_an_answer_is_never_longer_than_it_may_be_whatever_json_makes_of_it(piece: str, characters: int):
-    found = told(piece * 3_000, piece * 2_500, characters)
-    assert set(found) == {"stdout", "stderr", "exitCode", "cut", "output"}
+    answer = render(piece * 3_000, piece * 2_500, characters)
+    assert set(answer) == {"stdout", "stderr", "exitCode", "cut", "output"}
 
 
 def test_R15_bytes_that_come_in_pieces_are_read_as_one():
     def nowhere() -> WholeOutput:
         raise AssertionError("no file is needed")
 
-    made = Output(100, nowhere)
+    output = Output(100, nowhere)
     for byte in "日本\x1b[31m語\x1b[0m 1%\r2%\n".encode() + b"\xff\xfe bad":
-        made.add("stdout", bytes([byte]))
-    made.finish()
-    assert made.printed("stdout").head == "2%\n\ufffd\ufffd bad"
-    assert made.lines == 1
+        output.add("stdout", bytes([byte]))
+    output.finish()
+    assert output.printed("stdout").head == "2%\n\ufffd\ufffd bad"
+    assert output.lines == 1
 
 
 @pytest.mark.parametrize(

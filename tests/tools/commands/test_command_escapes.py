@@ -21,7 +21,7 @@ from tests.tools.commands.test_terminal_execute import none_left
 
 SECRET = "the-secret-that-nobody-reads"
 OUT = "ESC" + "APED"
-LEFT = "left-by-a-command"
+LEFTOVER = "left-by-a-command"
 SECONDS = 15
 # Ways out, by name. Each prints the secret, or the word, where it gets out, and does no harm where it does: what is not
 # made for the test is opened, not written. Names between @ are those of the place.
@@ -77,8 +77,8 @@ def place(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
     names |= {"port": listening[0].getsockname()[1], "abstract": outside.name, "part": SECRET[:12]}
     names |= {"address": own_address(), "keyctl": keyctl, "calls": calls}
     # Held by this process while commands run: nothing of it is inherited.
-    with (outside / "secret.txt").open() as held:
-        os.set_inheritable(held.fileno(), True)
+    with (outside / "secret.txt").open() as file:
+        os.set_inheritable(file.fileno(), True)
         yield Place(console=console(work, workspace=workspace), outside=outside, victim=victim, names=names)
     victim.kill()
     victim.wait()
@@ -89,10 +89,10 @@ def place(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
 
 
 def unix(name: str) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(name)
-    made.listen()
-    return made
+    connection = socket.socket(socket.AF_UNIX)
+    connection.bind(name)
+    connection.listen()
+    return connection
 
 
 def give_away(listening: socket.socket) -> None:
@@ -117,30 +117,30 @@ def own_address() -> str:
 def tree(folder: Path) -> dict[str, bytes | int]:
     """All there is outside the workspace, and what in it is not the command's."""
     work, data = folder / "work", folder / "work/data"
-    found = [path for path in folder.rglob("*") if not path.is_relative_to(work) or path.is_relative_to(data)]
-    files = {str(path): path.read_bytes() for path in (*found, work / "recto.toml") if path.is_file()}
-    return {**files, **{str(path): stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_file()}}
+    escaped_paths = [path for path in folder.rglob("*") if not path.is_relative_to(work) or path.is_relative_to(data)]
+    files = {str(path): path.read_bytes() for path in (*escaped_paths, work / "recto.toml") if path.is_file()}
+    return {**files, **{str(path): stat.S_IMODE(path.lstat().st_mode) for path in escaped_paths if not path.is_file()}}
 
 
-def filled(command: str, place: Place) -> str:
-    return re.sub("@([a-z]+)@", lambda found: str(place.names[found[1]]), command)
+def fill(command: str, place: Place) -> str:
+    return re.sub("@([a-z]+)@", lambda match: str(place.names[match[1]]), command)
 
 
 async def got_out(place: Place, command: str) -> list[str]:
     """What came of a way out: what was read, changed, ended or left."""
     before = tree(place.outside)
-    told = await place.console.say(filled(command, place), timeout=SECONDS * 1_000)
-    await none_left(LEFT)
+    answer = await place.console.say(fill(command, place), timeout=SECONDS * 1_000)
+    await none_left(LEFTOVER)
     modes = [path.lstat().st_mode for path in place.console.folder.rglob("*") if not path.is_symlink()]
-    found = {
-        f"it was read: {told}": SECRET in told or OUT in told,
-        f"it took too long: {told}": "it took longer than" in told,
+    outcomes = {
+        f"it was read: {answer}": SECRET in answer or OUT in answer,
+        f"it took too long: {answer}": "it took longer than" in answer,
         "something outside is not what it was": tree(place.outside) != before,
         "a process outside was ended": place.victim.poll() is not None,
         "a program that acts as its owner was left": any(mode & (stat.S_ISUID | stat.S_ISGID) for mode in modes),
         "a device was left": any(stat.S_ISBLK(mode) or stat.S_ISCHR(mode) for mode in modes),
     }
-    return [what for what, is_so in found.items() if is_so]
+    return [what for what, is_so in outcomes.items() if is_so]
 
 
 @pytest.mark.full
@@ -158,7 +158,7 @@ async def test_R15_each_of_these_ways_would_lead_out_where_there_is_no_sandbox(p
     """What is looked for can be found: a table that finds nothing anywhere proves nothing."""
     open_console = console(place.console.folder, is_confined=False)
     for name in ("read: a file beside the workspace", "read: a port of this machine", "read: a file by a path upwards"):
-        assert SECRET in await open_console.say(filled(WAYS[name], place)), name
+        assert SECRET in await open_console.say(fill(WAYS[name], place)), name
 
 
 # Links in the place of what is guarded, made by one command for the next
@@ -186,8 +186,8 @@ def linked(outside: Path) -> Linked:
     (work / "conf/agents").mkdir(parents=True)
     (work / "data").mkdir()
     guarded = (work / "conf/agents", work / "agents/mine")
-    given = Workspaces(root=outside / "own", given_folder=work, private=(work / "data",), guarded=guarded)
-    return Linked(console=console(work, workspace=given.of("t1")), outside=outside)
+    workspaces = Workspaces(root=outside / "own", given_folder=work, private=(work / "data",), guarded=guarded)
+    return Linked(console=console(work, workspace=workspaces.of("t1")), outside=outside)
 
 
 # Where a link may lead: beside the workspace and by its whole path, out of what bubblewrap builds, and to the system.
@@ -203,8 +203,8 @@ async def test_R15_a_link_in_the_place_of_what_is_guarded_has_the_next_command_r
     linked: Linked, target: str, name: str
 ):
     await linked.tell(f"ln -s {target.format(outside=linked.outside)} {name}")
-    told = await linked.tell(f"cat {name}/secret.txt {name}/*/secret.txt; echo x > {name}/planted; ls -A {name}")
-    assert told == LINKED.format(path=name)
+    answer = await linked.tell(f"cat {name}/secret.txt {name}/*/secret.txt; echo x > {name}/planted; ls -A {name}")
+    assert answer == LINKED.format(path=name)
     assert linked.is_untouched
     # A link is what it was, and who takes it away has commands again.
     (linked.console.folder / name).unlink()
@@ -228,9 +228,9 @@ async def test_R15_a_link_that_is_swapped_with_a_folder_all_the_time_leads_no_co
     swap = f"mkdir aside; : > aside/HEAD; ln -s {target.format(outside=linked.outside)} link; exec python3 -c '{SWAP}'"
     job = (await linked.console.execute(swap, background=True))["job"]
     other = console(linked.console.folder, workspace=linked.console.context.workspace) if is_other else linked.console
-    tried = [await other.say("cat .git/secret.txt ../secret.txt; echo x > .git/planted") for _ in range(40)]
+    attempts = [await other.say("cat .git/secret.txt ../secret.txt; echo x > .git/planted") for _ in range(40)]
     await linked.console.jobs("end", job)
-    assert not [told for told in tried if SECRET in told]
+    assert not [text for text in attempts if SECRET in text]
     assert linked.is_untouched
 
 

@@ -52,24 +52,24 @@ WANTING = {
 @pytest.mark.parametrize("name", WANTING)
 async def test_R15_a_command_that_wants_too_much_is_ended_and_nothing_of_it_stays(tmp_path: Path, name: str):
     command, how = WANTING[name]
-    made = console(tmp_path, SETTINGS)
-    told = await made.execute(command, timeout=20_000)
-    assert (told.get("ended") or told["exitCode"]) == how, told
+    shell = console(tmp_path, SETTINGS)
+    answer = await shell.execute(command, timeout=20_000)
+    assert (answer.get("ended") or answer["exitCode"]) == how, answer
     await none_left(str(tmp_path))
-    assert await made.execute("echo still here") == {"stdout": "still here\n", "stderr": "", "exitCode": 0}
+    assert await shell.execute("echo still here") == {"stdout": "still here\n", "stderr": "", "exitCode": 0}
 
 
 async def test_R15_a_command_opens_as_many_files_as_it_may_and_cannot_allow_itself_more(tmp_path: Path):
-    made = console(tmp_path, CommandSettings(open_files=40))
+    shell = console(tmp_path, CommandSettings(open_files=40))
     code = "import os\ntry:\n  while True: last = os.dup(1)\nexcept OSError: print(last + 1)"
-    told = await made.execute(f"ulimit -n 80 2>/dev/null; python3 -c '{code}'")
-    assert told == {"stdout": "40\n", "stderr": "", "exitCode": 0}
+    answer = await shell.execute(f"ulimit -n 80 2>/dev/null; python3 -c '{code}'")
+    assert answer == {"stdout": "40\n", "stderr": "", "exitCode": 0}
 
 
 async def test_R15_a_command_that_fills_a_workspace_is_ended(tmp_path: Path):
-    made = console(tmp_path, SETTINGS, workspace=Workspace(folder=tmp_path, most_bytes=25 * MIB))
-    told = await made.execute("for n in 1 2 3; do head -c 10M /dev/zero > $n; done; sleep 60", timeout=20_000)
-    assert told["ended"] == "It was ended: the workspace holds more than 26,214,400 bytes. Delete what is not needed."
+    shell = console(tmp_path, SETTINGS, workspace=Workspace(folder=tmp_path, most_bytes=25 * MIB))
+    answer = await shell.execute("for n in 1 2 3; do head -c 10M /dev/zero > $n; done; sleep 60", timeout=20_000)
+    assert answer["ended"] == "It was ended: the workspace holds more than 26,214,400 bytes. Delete what is not needed."
 
 
 @pytest.mark.parametrize(
@@ -85,29 +85,29 @@ async def test_R15_a_command_that_fills_a_workspace_is_ended(tmp_path: Path):
     ],
 )
 async def test_R15_a_command_that_will_not_end_is_ended_after_its_time(tmp_path: Path, command: str):
-    made = console(tmp_path)
-    told = await made.execute(command, timeout=700)
-    assert told["exitCode"] == (0 if command == "cat" else 137)
+    shell = console(tmp_path)
+    answer = await shell.execute(command, timeout=700)
+    assert answer["exitCode"] == (0 if command == "cat" else 137)
     await none_left(str(tmp_path))
 
 
 async def test_R15_ten_million_lines_cost_little_memory_and_are_all_in_the_file(tmp_path: Path):
-    made = console(tmp_path, CommandSettings(output_bytes=200 * MIB))
+    shell = console(tmp_path, CommandSettings(output_bytes=200 * MIB))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    waiting = asyncio.create_task(made.execute("seq 1 10000000", timeout=60_000))
+    waiting = asyncio.create_task(shell.execute("seq 1 10000000", timeout=60_000))
     rounds = count()
     await wait_until(lambda: next(rounds) < 0 or waiting.done())
-    told = await waiting
-    assert str(told["stdout"]).startswith("1\n2\n3\n") and str(told["stdout"]).endswith("9999999\n10000000\n")
-    assert (tmp_path / str(told["output"])).stat().st_size == 78_888_897
+    answer = await waiting
+    assert str(answer["stdout"]).startswith("1\n2\n3\n") and str(answer["stdout"]).endswith("9999999\n10000000\n")
+    assert (tmp_path / str(answer["output"])).stat().st_size == 78_888_897
     # The loop goes on meanwhile.
     assert next(rounds) > 10
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1_024 < 60 * MIB
 
 
 async def test_R15_only_so_many_commands_run_at_a_time(tmp_path: Path):
-    made = console(tmp_path, CommandSettings(at_once=2))
-    quick = made.with_context(lambda context: replace(context, seconds=60))
+    shell = console(tmp_path, CommandSettings(at_once=2))
+    quick = shell.with_context(lambda context: replace(context, seconds=60))
     command = "mkdir running-$$-$RANDOM; ls -d running-* | wc -l >> seen; sleep 0.3; rmdir running-$$-*"
     await asyncio.gather(*[quick.execute(command) for _ in range(5)])
     assert max(map(int, (tmp_path / "seen").read_text().split())) <= 2

@@ -23,11 +23,11 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(whole, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-def given(folder: Path) -> Console:
+def make_console(folder: Path) -> Console:
     who = {f"GIT_{name}_{field}": "a@b" for name in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
     settings = CommandSettings(environment=",".join(who))
     workspace = Workspaces(root=folder.parent / "own", given_folder=folder).of("t1")
-    return console(folder, settings, workspace=workspace, given={**os.environ, **who})
+    return console(folder, settings, workspace=workspace, environment={**os.environ, **who})
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Path:
 async def test_R15_a_command_commits_and_leaves_no_trace_of_what_was_guarded(project: Path):
     before = sorted((project / ".git").iterdir())
     (project / "b.txt").write_text("b")
-    answer = await given(project).execute(COMMIT)
+    answer = await make_console(project).execute(COMMIT)
     assert answer["stdout"] == "## main\nnext\nfirst\n", answer
     assert sorted((project / ".git").iterdir()) == before
     assert git(project, "status", "--short", "--branch") == "## main\n"
@@ -54,7 +54,7 @@ async def test_R15_a_command_commits_and_leaves_no_trace_of_what_was_guarded(pro
 async def test_R15_a_command_does_not_have_git_run_anything_for_others(project: Path, tmp_path: Path, way: str):
     mark = tmp_path / "mark"
     text = "../other\\n" if way == "commondir" else EVIL.format(mark=mark)
-    await given(project).execute(
+    await make_console(project).execute(
         f"mkdir other; cp -r .git/objects .git/refs other; printf '{EVIL.format(mark=mark)}' > other/config;"
         f"rm -f .git/{way}; printf '{text}' > .git/{way}; mv other/config .git/{way}"
     )
@@ -66,17 +66,17 @@ async def test_R15_a_command_does_not_have_git_run_anything_for_others(project: 
 async def test_R15_commands_run_in_a_worktree_whose_git_is_a_file(project: Path, tmp_path: Path):
     tree = tmp_path / "tree"
     git(project, "worktree", "add", "-q", str(tree))
-    answer = await given(tree).execute("cat a.txt; touch b.txt; rm .git; mv .git moved; echo x > .git")
+    answer = await make_console(tree).execute("cat a.txt; touch b.txt; rm .git; mv .git moved; echo x > .git")
     assert answer["stdout"] == "a"
     assert git(tree, "status", "--short") == "?? b.txt\n"
 
 
 async def test_R15_a_command_makes_a_repository_where_its_folder_is_empty(tmp_path: Path):
     (tmp_path / "project/.git").mkdir(parents=True)
-    made = given(tmp_path / "project")
-    answer = await made.execute("git init -q -b main && git commit -q --allow-empty -m first && git log --format=%s")
+    shell = make_console(tmp_path / "project")
+    answer = await shell.execute("git init -q -b main && git commit -q --allow-empty -m first && git log --format=%s")
     assert answer["stdout"] == "first\n", answer
-    assert (await made.execute("echo x >> .git/config"))["exitCode"] == 1
+    assert (await shell.execute("echo x >> .git/config"))["exitCode"] == 1
 
 
 @pytest.mark.parametrize("target", ["../shared", "{outside}", "hooks", "nowhere"])
@@ -87,13 +87,13 @@ async def test_R15_hooks_that_are_a_link_are_replaced_by_no_command(project: Pat
         folder.mkdir()
     hooks.rename(tmp_path / "aside")
     hooks.symlink_to(target.format(outside=tmp_path / "outside"))
-    made = given(project)
+    shell = make_console(project)
     evil = f"printf '#!/bin/sh\\ntouch {mark}\\n' > $at/post-index-change; chmod +x $at/post-index-change"
-    told = await made.execute(
+    answer = await shell.execute(
         f"for at in shared {tmp_path}/outside .git/hooks; do {evil}; done; rm .git/hooks; mkdir .git/hooks; "
         f"at=.git/hooks; {evil}; mv .git moved; git log --format=%s; echo made > b.txt"
     )
-    assert told["stdout"] == "first\n"
+    assert answer["stdout"] == "first\n"
     git(project, "add", ".")
     assert (mark.exists(), hooks.is_symlink(), (project / "b.txt").read_text()) == (False, True, "made\n")
     assert not [*(tmp_path / "outside").iterdir()]
@@ -117,7 +117,7 @@ async def test_R15_git_works_where_its_folder_has_no_settings_or_a_link_that_goe
     (project / "round").symlink_to("round")
     (project / ".git/config.worktree").symlink_to("config.worktree")
     (project / ".git/config").unlink()
-    answer = await given(project).execute("git log --format=%s; echo x >> .git/config")
+    answer = await make_console(project).execute("git log --format=%s; echo x >> .git/config")
     assert (answer["stdout"], (project / ".git/config").exists()) == ("first\n", False)
 
 
@@ -138,14 +138,14 @@ def test_R15_what_a_killed_server_left_is_taken_away_by_the_next_and_nothing_els
     assert [(project / place).exists() for place in PLACES] == [True, True, True]
     # Its process lives, so it is not asked.
     assert remove_leftovers(notes) == 0
-    noted, left = next(notes.iterdir()).read_bytes(), notes / "of-one-that-is-no-more.json"
-    left.write_bytes(noted)
+    note, leftover = next(notes.iterdir()).read_bytes(), notes / "of-one-that-is-no-more.json"
+    leftover.write_bytes(note)
     (project / "recto.toml").write_text("by the user")
     assert remove_leftovers(notes) == len(PLACES)
     assert [(project / place).exists() for place in PLACES] == [False, False, True]
-    assert not left.exists()
+    assert not leftover.exists()
     # Somebody's own, empty and for all to read, as an editor makes it.
-    left.write_bytes(noted)
+    leftover.write_bytes(note)
     (project / "recto.toml").write_text("")
     (project / "recto.toml").chmod(0o644)
     assert remove_leftovers(notes) == len(PLACES)
@@ -159,10 +159,10 @@ async def test_R15_after_a_command_nothing_is_noted(project: Path, tmp_path: Pat
         assert ".git/commondir" in next(notes.iterdir()).read_text()
     assert [path.read_text() for path in notes.iterdir()] == ["{}\n"]
     # What a killed one wrote when a folder was gone is kept for when it is there again.
-    gone = notes / "gone.json"
-    gone.write_text('{"/gone": ["a"]}\n of an older note')
+    missing = notes / "gone.json"
+    missing.write_text('{"/gone": ["a"]}\n of an older note')
     (notes / "torn.json").write_text('{"/gon')
-    assert (remove_leftovers(notes), gone.exists()) == (0, True)
+    assert (remove_leftovers(notes), missing.exists()) == (0, True)
 
 
 async def test_R15_a_bubblewrap_that_cannot_bind_what_is_open_runs_nothing_where_something_is_guarded(
@@ -171,10 +171,12 @@ async def test_R15_a_bubblewrap_that_cannot_bind_what_is_open_runs_nothing_where
     old = tmp_path / "bwrap"
     old.write_text("#!/bin/sh\necho --ro-bind SRC DEST\n")
     old.chmod(0o755)
-    made = CommandSettings()
-    terminal = Terminal(made, Confinement(settings=made, program=str(old), server_environment={}))
-    asked = given(project).with_context(lambda context: replace(context, terminal=terminal))
-    assert await asked.say("touch made") == TOO_OLD.format(program=old)
+    command_settings = CommandSettings()
+    terminal = Terminal(
+        command_settings, Confinement(settings=command_settings, program=str(old), server_environment={})
+    )
+    shell = make_console(project).with_context(lambda context: replace(context, terminal=terminal))
+    assert await shell.say("touch made") == TOO_OLD.format(program=old)
     # In a thread's own folder nothing is.
     own = Workspace(folder=tmp_path / "own")
-    assert '"exitCode":0' in await asked.with_context(lambda context: replace(context, workspace=own)).say("true")
+    assert '"exitCode":0' in await shell.with_context(lambda context: replace(context, workspace=own)).say("true")

@@ -89,8 +89,10 @@ class Shop:
 
     async def answer(self, request: Request) -> Response:
         body = (await request.body()).decode()
-        seen = {name: value for name, value in request.headers.items() if name in SHOWN}
-        self.asked.append({"method": request.method, "path": request.scope["raw_path"].decode(), "body": body, **seen})
+        headers = {name: value for name, value in request.headers.items() if name in VISIBLE_HEADERS}
+        self.asked.append(
+            {"method": request.method, "path": request.scope["raw_path"].decode(), "body": body, **headers}
+        )
         self.asked[-1]["query"] = request.url.query
         match request.url.path:
             case "/v1/picture":
@@ -108,14 +110,14 @@ class Shop:
                 return JSONResponse({"ok": True})
 
 
-SHOWN = ("x-key", "authorization", "x-trace", "content-type", "host")
+VISIBLE_HEADERS = ("x-key", "authorization", "x-trace", "content-type", "host")
 
 
 @contextmanager
-def shop() -> Generator[Shop]:
+def open_shop() -> Generator[Shop]:
     """A shop that is open while the context lasts."""
-    made = Shop()
-    app = Starlette(routes=[Route("/{path:path}", made.answer, methods=["GET", "POST", "PUT"])])
+    shop = Shop()
+    app = Starlette(routes=[Route("/{path:path}", shop.answer, methods=["GET", "POST", "PUT"])])
     server = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=free_port(), log_level="error", ws="none", lifespan="off")
     )
@@ -123,9 +125,9 @@ def shop() -> Generator[Shop]:
     thread.start()
     while not server.started:
         thread.join(0.01)
-    made.url = f"http://127.0.0.1:{server.config.port}/v1"
+    shop.url = f"http://127.0.0.1:{server.config.port}/v1"
     try:
-        yield made
+        yield shop
     finally:
         server.should_exit = True
         server.force_exit = True

@@ -39,15 +39,15 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
 for line in sys.stdin:
     print("this is no message", flush=True)
     print('{"jsonrpc": "2.0", "neither": 1}', flush=True)
-    asked = json.loads(line)
-    if "id" not in asked or asked.get("params", {}).get("arguments") == {"answer": "never"}:
-        mark(asked["method"])
+    message = json.loads(line)
+    if "id" not in message or message.get("params", {}).get("arguments") == {"answer": "never"}:
+        mark(message["method"])
         continue
-    found = answer(asked["method"], asked.get("params", {}))
-    if found is None:
-        say({"id": asked["id"], "error": {"code": -32601, "message": f"no {asked['method']}"}})
+    result = answer(message["method"], message.get("params", {}))
+    if result is None:
+        say({"id": message["id"], "error": {"code": -32601, "message": f"no {message['method']}"}})
     else:
-        say({"id": asked["id"], "result": found})
-    if asked["method"] == "tools/call":
+        say({"id": message["id"], "result": result})
+    if message["method"] == "tools/call":
         tools.append({"name": "more", "description": "More.", "inputSchema": {"type": "object"}})
         say({"method": "notifications/tools/list_changed"})

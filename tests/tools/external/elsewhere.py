@@ -38,23 +38,23 @@ QUICK = ExternalSettings(start_seconds=20, wait_seconds=10, retry_seconds=1)
 
 
 def services(secrets: Mapping[str, str] | None = None, settings: ExternalSettings = QUICK) -> ExternalServices:
-    made = make_services(replace(ServerSettings(), external=settings), Schemas())
-    return replace(made, environment={f"RECTO_SECRET_{name}": value for name, value in (secrets or {}).items()})
+    services = make_services(replace(ServerSettings(), external=settings), Schemas())
+    return replace(services, environment={f"RECTO_SECRET_{name}": value for name, value in (secrets or {}).items()})
 
 
 def started(folder: Path, *command: str, **more: object) -> McpSettings:
     """A server that is started here; by default the new one, which needs this repository to be read."""
-    given = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, "sandbox": IS_CONFINED, **more}
+    options = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, "sandbox": IS_CONFINED, **more}
     place = SettingsPlace(file=folder / "AGENT.md", line=2)
-    return replace(McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)), **given)
+    return replace(McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)), **options)
 
 
 @asynccontextmanager
-async def kept(
-    settings: McpSettings | OpenApiSettings, by: ExternalServices, *taken: str
+async def keep_running(
+    settings: McpSettings | OpenApiSettings, by: ExternalServices, *used_names: str
 ) -> AsyncGenerator[ToolSource]:
     """A place elsewhere that was tried, and is kept while the context lasts."""
-    names = frozenset(taken)
+    names = frozenset(used_names)
     source = McpServer(settings, names, by) if isinstance(settings, McpSettings) else HttpService(settings, names, by)
     keeping = asyncio.create_task(source.run())
     try:
@@ -72,8 +72,8 @@ async def call(
     report: ReportProgress = discard_progress,
 ) -> ToolResult:
     """One call, as a run makes it."""
-    asked = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())
-    return await call_tool(Registry(source.state.tools), asked, replace(context(), report=report))
+    tool_call = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())
+    return await call_tool(Registry(source.state.tools), tool_call, replace(context(), report=report))
 
 
 def words(result: ToolResult) -> str:

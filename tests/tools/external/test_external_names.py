@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @pytest.mark.parametrize(
-    ("own", "taken", "expected"),
+    ("own", "accepted", "expected"),
     [
         (["read", "a.b"], (), ["files__read", "files__a_b"]),
         # Two that would be one: the one that is spelled so keeps its name.
@@ -27,9 +27,9 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
         (["x" * 80], (), [f"files__{'x' * 48}_{HASH}"]),
     ],
 )
-def test_names_are_such_as_providers_take(own: list[str], taken: tuple[str, ...], expected: list[str]):
-    found = list(tool_names("files", own, taken).values())
-    assert [bool(re.fullmatch(form, one)) for form, one in zip(expected, found, strict=True)] == [True] * len(own)
+def test_names_are_such_as_providers_take(own: list[str], accepted: tuple[str, ...], expected: list[str]):
+    names = list(tool_names("files", own, accepted).values())
+    assert [bool(re.fullmatch(form, one)) for form, one in zip(expected, names, strict=True)] == [True] * len(own)
 
 
 @given(st.lists(st.text(min_size=1, max_size=90), unique=True, max_size=12))

@@ -25,7 +25,7 @@ from tests.tools.external.elsewhere import (
     SECRET,
     at,
     call,
-    kept,
+    keep_running,
     listening,
     names,
     services,
@@ -38,7 +38,7 @@ OLD_SERVER = (sys.executable, str(OLD))
 
 
 async def test_an_older_server_that_writes_other_lines_too_is_understood_and_its_changes_are_followed(tmp_path: Path):
-    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+    async with keep_running(started(tmp_path, *OLD_SERVER), services()) as source:
         assert names(source) == ["files__hello"]
         assert source.state.warnings[0].startswith("its tool 'wrong' is left out: it has an argument 'a b'; providers")
         assert words(await call(source, "files__hello")) == "hello"
@@ -52,20 +52,20 @@ async def test_an_older_server_that_writes_other_lines_too_is_understood_and_its
 
 @pytest.mark.full
 async def test_results_of_all_kinds_and_errors_come_as_parts(tmp_path: Path):
-    async with kept(started(tmp_path, resources=True), services()) as source:
+    async with keep_running(started(tmp_path, resources=True), services()) as source:
         assert "files__odd_name_of_tool" in names(source)
         assert words(await call(source, "files__echo", {"text": "hi"})) == "hi"
         assert words(await call(source, "files__add", {"a": 1, "b": 2})).split() == ["{", '"sum":', "3", "}"]
-        shown = await call(source, "files__picture")
+        picture_result = await call(source, "files__picture")
         picture = File(kind="image", source=Data(base64=b64encode(PNG).decode()), mime_type="image/png")
-        assert shown.parts[1] == picture
-        assert words(shown).splitlines()[:2] == ["Look:", "file:///a.bin"]
-        assert words(shown).endswith("(A file of type application/zip, 4 bytes, which cannot be shown here.)")
+        assert picture_result.parts[1] == picture
+        assert words(picture_result).splitlines()[:2] == ["Look:", "file:///a.bin"]
+        assert words(picture_result).endswith("(A file of type application/zip, 4 bytes, which cannot be shown here.)")
         failed = await call(source, "files__fail", {"text": "today"})
         assert (failed.error, "no way: today" in words(failed)) == ("error", True)
         assert (await call(source, "files__add", {"a": "one"})).error == "invalid_arguments"
-        listed = words(await call(source, "files__list_resources"))
-        assert "- notes://today: today; text/plain; What is to be done today." in listed
+        text = words(await call(source, "files__list_resources"))
+        assert "- notes://today: today; text/plain; What is to be done today." in text
         assert words(await call(source, "files__read_resource", {"uri": "notes://today"})) == "notes://today\nBuy milk."
         assert (await call(source, "files__read_resource", {"uri": "notes://photo"})).parts == (picture,)
         assert (await call(source, "files__read_resource", {"uri": "notes://never"})).error == "error"
@@ -76,7 +76,7 @@ async def test_results_of_all_kinds_and_errors_come_as_parts(tmp_path: Path):
 
 @pytest.mark.full
 async def test_only_named_tools_are_taken_and_unknown_names_are_told(tmp_path: Path):
-    async with kept(started(tmp_path, tools=("echo", "ecco")), services(), "files__echo") as source:
+    async with keep_running(started(tmp_path, tools=("echo", "ecco")), services(), "files__echo") as source:
         assert len(names(source)) == 1
         # The agent has a tool of that name itself.
         assert names(source)[0].startswith("files__echo_")
@@ -88,11 +88,11 @@ async def test_only_named_tools_are_taken_and_unknown_names_are_told(tmp_path: P
 async def test_its_environment_has_what_is_named_and_secrets_are_hidden_when_they_come_back(tmp_path: Path):
     settings = started(tmp_path)
     settings = replace(settings, env={**settings.env, "TOKEN": "secret:KEY"})
-    async with kept(settings, services({"KEY": SECRET})) as source:
-        seen = words(await call(source, "files__environment"))
-        assert f'"TOKEN": "{HIDDEN}"' in seen
-        assert "HOSTNAME" not in seen
-        assert "RECTO" not in seen
+    async with keep_running(settings, services({"KEY": SECRET})) as source:
+        text = words(await call(source, "files__environment"))
+        assert f'"TOKEN": "{HIDDEN}"' in text
+        assert "HOSTNAME" not in text
+        assert "RECTO" not in text
         assert words(await call(source, "files__echo", {"text": f"it is {SECRET}"})) == f"it is {HIDDEN}"
         assert SECRET not in words(await call(source, "files__fail", {"text": SECRET}))
 
@@ -100,7 +100,7 @@ async def test_its_environment_has_what_is_named_and_secrets_are_hidden_when_the
 @pytest.mark.full
 async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_where_it_may(tmp_path: Path):
     if not IS_CONFINED:
-        async with kept(started(tmp_path, sandbox=True), services()) as source:
+        async with keep_running(started(tmp_path, sandbox=True), services()) as source:
             assert source.state.problem == NO_SANDBOX
         return
     listener = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
@@ -109,13 +109,13 @@ async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_wh
     data.mkdir()
     agent.mkdir()
     other.write_text("private", encoding="utf-8")
-    async with kept(started(agent, writable=(str(data),)), services()) as source:
+    async with keep_running(started(agent, writable=(str(data),)), services()) as source:
         assert words(await call(source, "files__reach", {"port": port})).startswith("not reached")
         for path, became in ((data / "a", "written"), (agent / "a", "not written: OSError"), (Path("/usr/a"), "not")):
             assert words(await call(source, "files__write", {"path": str(path)})).startswith(became)
         assert words(await call(source, "files__read", {"path": str(other)})) == "not read: FileNotFoundError"
         assert (data / "a").read_text(encoding="utf-8") == "here"
-    async with kept(started(agent, network=True), services()) as source:
+    async with keep_running(started(agent, network=True), services()) as source:
         assert words(await call(source, "files__reach", {"port": port})) == "reached"
     listener.close()
 
@@ -123,9 +123,9 @@ async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_wh
 async def test_where_there_is_no_sandbox_nothing_is_started_unless_the_settings_say_so(tmp_path: Path):
     for program in (None, "/bin/false"):
         by = replace(services(), sandbox=Sandbox(program=program, scratch_bytes=1_000))
-        async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
+        async with keep_running(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
             assert source.state.problem == NO_SANDBOX
-    async with kept(started(tmp_path, *OLD_SERVER, sandbox=False), by) as source:
+    async with keep_running(started(tmp_path, *OLD_SERVER, sandbox=False), by) as source:
         assert words(await call(source, "files__hello")) == "hello"
 
 
@@ -137,7 +137,7 @@ async def test_where_there_is_no_sandbox_nothing_is_started_unless_the_settings_
     ],
 )
 async def test_a_server_that_does_not_start_says_why(tmp_path: Path, command: tuple[str, ...], problem: str):
-    async with kept(started(tmp_path, *command), services()) as source:
+    async with keep_running(started(tmp_path, *command), services()) as source:
         assert source.state.problem == problem
         assert (await call(source, "files__echo")).error == "unknown_tool"
 
@@ -146,10 +146,10 @@ async def test_a_server_that_does_not_start_says_why(tmp_path: Path, command: tu
 async def test_a_call_that_a_crash_broke_off_is_told_and_not_made_again_and_the_server_comes_back(tmp_path: Path):
     mark = tmp_path / "data" / "mark"
     mark.parent.mkdir()
-    async with kept(started(tmp_path, writable=(str(mark.parent),)), services()) as source:
-        lost = await call(source, "files__die", {"mark": str(mark)})
-        assert lost.error == "interrupted"
-        assert words(lost).startswith("The connection to files was lost while files__die was at work")
+    async with keep_running(started(tmp_path, writable=(str(mark.parent),)), services()) as source:
+        failure = await call(source, "files__die", {"mark": str(mark)})
+        assert failure.error == "interrupted"
+        assert words(failure).startswith("The connection to files was lost while files__die was at work")
         assert mark.read_text(encoding="utf-8") == "1"
         assert words(await call(source, "files__die", {"mark": str(mark)})) == "call 2"
         # One that only reads is made again by itself.
@@ -158,25 +158,25 @@ async def test_a_call_that_a_crash_broke_off_is_told_and_not_made_again_and_the_
 
 
 async def test_a_call_has_its_seconds(tmp_path: Path):
-    async with kept(started(tmp_path, *OLD_SERVER, seconds=0.1), services()) as source:
+    async with keep_running(started(tmp_path, *OLD_SERVER, seconds=0.1), services()) as source:
         slow = await call(source, "files__hello", {"answer": "never"})
         assert (slow.error, words(slow)[:37]) == ("timeout", "files__hello took longer than 0.1 sec")
 
 
 @pytest.mark.full
 async def test_a_message_has_its_bytes(tmp_path: Path):
-    async with kept(started(tmp_path), services(settings=replace(QUICK, message_bytes=300_000))) as source:
+    async with keep_running(started(tmp_path), services(settings=replace(QUICK, message_bytes=300_000))) as source:
         long = await call(source, "files__huge", {"characters": 100_000})
         assert 49_000 < len(words(long)) <= 50_000
-        lost = await call(source, "files__huge", {"characters": 300_000})
-        assert lost.error in ("interrupted", "timeout")
+        failure = await call(source, "files__huge", {"characters": 300_000})
+        assert failure.error in ("interrupted", "timeout")
         await wait_until(lambda: source.state.problem is None)
         assert words(await call(source, "files__echo", {"text": "on"})) == "on"
 
 
 async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp_path: Path):
     own = Registry(make_built_in_tools())
-    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+    async with keep_running(started(tmp_path, *OLD_SERVER), services()) as source:
         tools = LiveTools({"a": own, "b": own}, {"a": [source]})
         before = tools["a"]
         assert (tools["b"] is own, tools["a"] is before, tools.unavailable("a")) == (True, True, ())
@@ -192,7 +192,7 @@ async def test_P15_tools_elsewhere_ask_a_person_and_a_name_that_none_has_is_told
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     own = Registry(make_built_in_tools())
-    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+    async with keep_running(started(tmp_path, *OLD_SERVER), services()) as source:
         tools = LiveTools({"a": own}, {"a": [source]}, {"a": ("files__hello", "files__helo")})
         assert [*tools["a"].approval_schemas()] == ["files__hello"]
         assert tools.unconfirmed("a") == ("files__helo",)
@@ -201,7 +201,7 @@ async def test_P15_tools_elsewhere_ask_a_person_and_a_name_that_none_has_is_told
 
 async def test_without_the_package_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "mcp.client", None)
-    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+    async with keep_running(started(tmp_path, *OLD_SERVER), services()) as source:
         assert source.state.problem == "it needs a package that is not installed: pip install 'recto[mcp]'"
 
 
@@ -215,7 +215,7 @@ HEADERS = {"Authorization": "Bearer secret:KEY"}
 @pytest.mark.full
 async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_path: Path):
     with listening(TOKEN) as (url, _):
-        async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": TOKEN})) as source:
+        async with keep_running(at(url, tmp_path, headers=HEADERS), services({"KEY": TOKEN})) as source:
             assert source.state.problem is None
             assert words(await call(source, "files__echo", {"text": TOKEN})) == "(hidden)"
             many = await asyncio.gather(*[call(source, "files__echo", {"text": str(one)}) for one in range(10)])
@@ -227,26 +227,26 @@ async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_
 @pytest.mark.full
 async def test_a_wrong_secret_and_an_internal_address_are_told(tmp_path: Path):
     with listening(TOKEN) as (url, _):
-        async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": SECRET})) as source:
+        async with keep_running(at(url, tmp_path, headers=HEADERS), services({"KEY": SECRET})) as source:
             problem = "127.0.0.1 answers with status 401. Check the url, and the headers it wants"
             assert source.state.problem == problem
-        async with kept(at(url, tmp_path, internal=False), services()) as source:
+        async with keep_running(at(url, tmp_path, internal=False), services()) as source:
             problem = "127.0.0.1 is at an address that is not public. If it is meant to be, say internal: true"
             assert source.state.problem == problem
 
 
 @pytest.mark.full
 async def test_a_server_that_is_not_there_is_found_once_it_is_and_reached_again_after_a_call_was_lost(tmp_path: Path):
-    port, mark, seen = free_port(), tmp_path / "mark", list[Progress]()
-    async with kept(at(f"http://127.0.0.1:{port}/mcp", tmp_path), services()) as source:
+    port, mark, reports = free_port(), tmp_path / "mark", list[Progress]()
+    async with keep_running(at(f"http://127.0.0.1:{port}/mcp", tmp_path), services()) as source:
         assert source.state.problem == "127.0.0.1 cannot be reached"
         with listening(port=port) as (_, process):
             await wait_until(lambda: source.state.problem is None)
-            acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, seen.append))
-            await wait_until(lambda: seen)
+            acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, reports.append))
+            await wait_until(lambda: reports)
             process.kill()
-            lost = await acting
-        assert (lost.error, "was lost while files__slow was at work" in words(lost)) == ("interrupted", True)
+            failure = await acting
+        assert (failure.error, "was lost while files__slow was at work" in words(failure)) == ("interrupted", True)
         with listening(port=port):
             assert words(await call(source, "files__echo", {"text": "again"})) == "again"
         assert not mark.exists()
@@ -254,12 +254,12 @@ async def test_a_server_that_is_not_there_is_found_once_it_is_and_reached_again_
 
 @pytest.mark.full
 async def test_a_cancelled_call_is_cancelled_there_and_progress_is_reported(tmp_path: Path):
-    mark, seen = tmp_path / "mark", list[Progress]()
+    mark, reports = tmp_path / "mark", list[Progress]()
     with listening() as (url, _):
-        async with kept(at(url, tmp_path), services()) as source:
-            acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, seen.append))
-            await wait_until(lambda: seen)
-            assert seen[0] == Progress(label="step 0", done=0, total=10, unit="")
+        async with keep_running(at(url, tmp_path), services()) as source:
+            acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, reports.append))
+            await wait_until(lambda: reports)
+            assert reports[0] == Progress(label="step 0", done=0, total=10, unit="")
             acting.cancel()
             await asyncio.gather(acting, return_exceptions=True)
             await wait_until(lambda: mark.exists() and mark.read_text(encoding="utf-8") == "cancelled")

@@ -35,9 +35,9 @@ def test_R15_the_encoding_of_a_text_is_told_by_its_bytes(data: bytes, name: str,
 @pytest.mark.parametrize(("encoding", "text"), [("cp1252", WESTERN), ("gb18030", CHINESE), ("cp1251", RUSSIAN)])
 def test_R15_older_encodings_come_back_byte_for_byte(encoding: str, text: str):
     data = text.encode(encoding)
-    found = detect_encoding(data)
-    assert isinstance(found, TextEncoding)
-    assert (found.decode(data), found.encode(found.decode(data))) == (text, data)
+    detected = detect_encoding(data)
+    assert isinstance(detected, TextEncoding)
+    assert (detected.decode(data), detected.encode(detected.decode(data))) == (text, data)
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,21 @@ LINES = st.lists(st.sampled_from(("a", "b", "  a", "\tb", "", "c d", "  ", "é",
 ENDS = st.sampled_from(("\n", "\r\n"))
 
 
-def joined(lines: list[str], end: str, last: str) -> str:
+def join_lines(lines: list[str], end: str, last: str) -> str:
     return end.join(lines) + last
 
 
-TEXTS = st.builds(joined, LINES, ENDS, st.sampled_from(("", "\n", "\r\n")))
+TEXTS = st.builds(join_lines, LINES, ENDS, st.sampled_from(("", "\n", "\r\n")))
 
 
-def edited(text: str, search: str, replace: str, occurrence: int | None = None) -> str:
+def edit(text: str, search: str, replace: str, occurrence: int | None = None) -> str:
     return edit_text(text, [TextEdit(search=search, replace=replace, occurrence=occurrence)]).text
 
 
 def why_not(text: str, search: str, replace: str = "new", occurrence: int | None = None) -> str:
-    with pytest.raises(ToolError) as caught:
-        edited(text, search, replace, occurrence)
-    return str(caught.value)
+    with pytest.raises(ToolError) as caught_error:
+        edit(text, search, replace, occurrence)
+    return str(caught_error.value)
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def why_not(text: str, search: str, replace: str = "new", occurrence: int | None
     ],
 )
 def test_R15_what_is_searched_for_is_replaced(text: str, search: str, replace: str, new: str):
-    assert edited(text, search, replace) == new
+    assert edit(text, search, replace) == new
 
 
 def test_R15_a_match_that_is_exact_or_differs_less_wins_over_others():
-    assert edited("a \nb\na\nb\n", "a\nb", "c") == "a \nb\nc\n"
-    assert edited("\ta b\na  b\n", "  a b", "  c") == "\tc\na  b\n"
+    assert edit("a \nb\na\nb\n", "a\nb", "c") == "a \nb\nc\n"
+    assert edit("\ta b\na  b\n", "  a b", "  c") == "\tc\na  b\n"
 
 
 def test_R15_one_of_several_is_chosen_by_its_number():
-    assert [edited("x\nx\nx\n", "x", "y", number) for number in (1, 2, 3)] == ["y\nx\nx\n", "x\ny\nx\n", "x\nx\ny\n"]
-    assert edited(" a\n   a\n", "a  \n", "b\n", 2) == " a\n   b\n"
+    assert [edit("x\nx\nx\n", "x", "y", number) for number in (1, 2, 3)] == ["y\nx\nx\n", "x\ny\nx\n", "x\nx\ny\n"]
+    assert edit(" a\n   a\n", "a  \n", "b\n", 2) == " a\n   b\n"
 
 
 def test_R15_several_without_a_number_are_refused_with_their_places():
@@ -135,7 +135,7 @@ def test_R15_what_is_there_once_is_replaced_and_nothing_else(before: str, search
     text = (before + search + after).replace("\r\n", "\n")
     search, replace = search.replace("\r\n", "\n"), replace.replace("\r\n", "\n")
     assume(search and text.count(search) == 1 and search != replace)
-    assert edited(text, search, replace) == text.replace(search, replace)
+    assert edit(text, search, replace) == text.replace(search, replace)
 
 
 @given(text=TEXTS, search=TEXTS, replace=TEXTS)
@@ -161,11 +161,11 @@ def patched(old: str, diff: str) -> str:
     lines = lines[:-1] if ends else lines
     body = diff.split("\n")[2:]
     for place, line in enumerate(body):
-        if found := re.fullmatch(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@", line):
-            first = int(found[1]) - (found[2] != "0")
+        if match := re.fullmatch(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@", line):
+            first = int(match[1]) - (match[2] != "0")
             new += lines[at:first]
             at = first
-            assert len(new) == int(found[3]) - (found[4] != "0")
+            assert len(new) == int(match[3]) - (match[4] != "0")
         elif line.startswith("\\"):
             ends = ends if body[place - 1].startswith("-") else False
         elif line.startswith("+"):
@@ -213,5 +213,5 @@ def test_R15_a_long_diff_is_cut_by_whole_lines():
 
 def test_R15_a_very_long_text_is_searched_as_it_stands():
     text = "x = 1\n" * (LOOSE_CHARACTERS // 6 + 1) + "last = 2\n"
-    assert edited(text, "last = 2", "last = 3").endswith("last = 3\n")
+    assert edit(text, "last = 2", "last = 3").endswith("last = 3\n")
     assert "a file of this size is not searched with other blanks" in why_not(text, "  last = 2")

@@ -31,7 +31,7 @@ SOURCES = {
     "php": "<?php\nclass A { function m() {} }\nfunction f() {}\n",
     "sh": "f() { echo; }\nfunction g { echo; }\n",
 }
-FOUND = {
+SYMBOLS = {
     "py": "class A 1-3, .method b 2-3, ..function c 3-3, function d 6-6",
     "js": "class A 1-1, .method m 1-1, function f 2-2, function g 3-3, class B 4-4",
     "ts": "interface I 1-1, type T 2-2, enum E 3-3, class C 4-4, .method m 4-4, namespace N 5-5, .function x 5-5",
@@ -49,19 +49,19 @@ FOUND = {
 }
 
 
-def shown(source: str, ending: str) -> str:
-    found = find_symbols_here(source.encode(), f"a.{ending}")
-    return ", ".join(f"{'.' * one.depth}{one.kind} {one.name} {one.first}-{one.last}" for one in found)
+def outline(source: str, ending: str) -> str:
+    symbols = find_symbols_here(source.encode(), f"a.{ending}")
+    return ", ".join(f"{'.' * one.depth}{one.kind} {one.name} {one.first}-{one.last}" for one in symbols)
 
 
 @pytest.mark.parametrize("ending", SOURCES)
 def test_R15_each_language_has_its_symbols(ending: str):
-    assert shown(SOURCES[ending], ending) == FOUND[ending]
+    assert outline(SOURCES[ending], ending) == SYMBOLS[ending]
 
 
 def test_R15_every_language_is_tried_and_errors_in_a_source_leave_what_is_sound():
     assert [BY_ENDING[ending] for ending in SOURCES] == [*LANGUAGES]
-    assert "function y 4-4" in shown("class A(:\n  def x(\n\ndef y(): pass\n", "py")
+    assert "function y 4-4" in outline("class A(:\n  def x(\n\ndef y(): pass\n", "py")
 
 
 # The process that finds them
@@ -124,8 +124,8 @@ def test_R15_who_waits_for_a_slow_source_does_without_symbols(process: SymbolPro
 
 def test_R15_many_at_once_get_each_their_own(process: SymbolProcess):
     with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(found_in, process, f"def f{number}(): pass".encode()) for number in range(64)]
-    assert [one.result() for one in asked] == [[f"f{number}"] for number in range(64)]
+        tasks = [pool.submit(found_in, process, f"def f{number}(): pass".encode()) for number in range(64)]
+    assert [one.result() for one in tasks] == [[f"f{number}"] for number in range(64)]
 
 
 @pytest.mark.full
@@ -140,6 +140,6 @@ def test_R15_the_process_ends_with_the_one_that_started_it():
         assert owner.stdout
         watched = os.pidfd_open(int(owner.stdout.readline()))
         owner.kill()
-    ended, _, _ = select.select([watched], [], [], 30)
+    readable, _, _ = select.select([watched], [], [], 30)
     os.close(watched)
-    assert ended
+    assert readable

@@ -24,24 +24,24 @@ def built_in() -> dict[str, Tool]:
 async def call_async(
     workspace: Path | Workspace, name: str, characters: int = 50_000, /, **arguments: object
 ) -> ToolResult:
-    given = workspace if isinstance(workspace, Workspace) else Workspace(folder=workspace)
+    workspaces = workspace if isinstance(workspace, Workspace) else Workspace(folder=workspace)
     call = ToolCall(id="c1", name=name, arguments=json.dumps(arguments))
     limits = ToolLimits(characters=characters)
-    return await call_tool(built_in(), call, replace(context(), workspace=given), limits)
+    return await call_tool(built_in(), call, replace(context(), workspace=workspaces), limits)
 
 
 def call(workspace: Path | Workspace, name: str, characters: int = 50_000, /, **arguments: object) -> ToolResult:
     return asyncio.run(call_async(workspace, name, characters, **arguments))
 
 
-def said(workspace: Path | Workspace, name: str, **arguments: object) -> str:
+def call_text(workspace: Path | Workspace, name: str, **arguments: object) -> str:
     """What the tool answers when all is well."""
     result = call(workspace, name, **arguments)
     assert result.error is None, text_of(result)
     return text_of(result)
 
 
-def refused(workspace: Path | Workspace, name: str, **arguments: object) -> str:
+def call_error(workspace: Path | Workspace, name: str, **arguments: object) -> str:
     """What the tool answers when it refuses, without the word that says so."""
     result = call(workspace, name, **arguments)
     text = text_of(result)

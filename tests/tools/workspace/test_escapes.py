@@ -13,7 +13,7 @@ from recto.errors import ToolError
 from recto.tools.workspace.open_path import names_in, open_path
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import repeated, text_of
-from tests.tools.workspace.calls import CREATE, EDIT, READ, call, refused, said
+from tests.tools.workspace.calls import CREATE, EDIT, READ, call, call_error, call_text
 
 SECRET = "the secret of the house"
 ROOTS = ("/home/space", "/real/space")
@@ -123,8 +123,8 @@ def test_R15_no_path_gets_out_by_reading_editing_or_creating(space: Path, path: 
         call(space, EDIT, filePath=path, searchContent=SECRET, replaceContent="gone"),
         call(space, CREATE, filePath=f"{path}", content="put there"),
     ]
-    told = "".join(map(text_of, results[:3]))
-    assert not [one for one in (SECRET, "root:") if one in told]
+    text = "".join(map(text_of, results[:3]))
+    assert not [one for one in (SECRET, "root:") if one in text]
     assert [text_of(results[0])[:7], text_of(results[2])[:7]] == ["Error: "] * 2
     assert (space.parent / "outside/secret.txt").read_text() == SECRET
     there = [one.name for one in space.parent.rglob("*") if one.is_file() and space not in one.parents]
@@ -145,7 +145,7 @@ def test_R15_no_path_gets_out_by_reading_editing_or_creating(space: Path, path: 
     ],
 )
 def test_R15_a_refused_path_says_why(space: Path, path: str, why: str):
-    assert why in refused(space, READ, filePath=path)
+    assert why in call_error(space, READ, filePath=path)
 
 
 # Links inside
@@ -154,18 +154,18 @@ def test_R15_a_refused_path_says_why(space: Path, path: str, why: str):
 def test_R15_a_link_that_stays_inside_is_followed_for_reading_and_editing_and_stays_a_link(space: Path):
     (space / "near").symlink_to("in/deep.txt")
     (space / "far").symlink_to(space / "in")
-    assert "1→deep" in said(space, READ, filePath="near")
-    assert "1→deep" in said(space, READ, filePath="far/deep.txt")
-    assert "1→mine" in said(space, READ, filePath="in/up/in/../mine.txt")
-    said(space, EDIT, filePath="near", searchContent="deep", replaceContent="deeper")
+    assert "1→deep" in call_text(space, READ, filePath="near")
+    assert "1→deep" in call_text(space, READ, filePath="far/deep.txt")
+    assert "1→mine" in call_text(space, READ, filePath="in/up/in/../mine.txt")
+    call_text(space, EDIT, filePath="near", searchContent="deep", replaceContent="deeper")
     assert ((space / "in/deep.txt").read_text(), (space / "near").is_symlink()) == ("deeper", True)
-    said(space, CREATE, filePath="far/new.txt", content="x")
+    call_text(space, CREATE, filePath="far/new.txt", content="x")
     assert (space / "in/new.txt").read_text() == "x"
 
 
 def test_R15_a_hard_link_outside_keeps_what_it_had(space: Path):
     os.link(space.parent / "outside/secret.txt", space / "shared.txt")
-    said(space, EDIT, filePath="shared.txt", searchContent="secret", replaceContent="talk")
+    call_text(space, EDIT, filePath="shared.txt", searchContent="secret", replaceContent="talk")
     assert (space / "shared.txt").read_text() == "the talk of the house"
     assert (space.parent / "outside/secret.txt").read_text() == SECRET
 
@@ -185,25 +185,25 @@ def guarded(space: Path) -> Workspace:
 
 @pytest.mark.parametrize("path", ["data/key.txt", "to-key", "in/../data/key.txt", "in/up/data/key.txt"])
 def test_R15_what_is_hidden_is_as_good_as_missing(guarded: Workspace, path: str):
-    there = refused(guarded, READ, filePath=path)
+    there = call_error(guarded, READ, filePath=path)
     assert there.startswith(f"There is no {'/'.join(names_in(path, ()))} in the workspace.")
-    assert refused(guarded, EDIT, filePath=path, searchContent="x", replaceContent="y") == there
+    assert call_error(guarded, EDIT, filePath=path, searchContent="x", replaceContent="y") == there
     assert call(guarded, CREATE, filePath=path, content="x").error
     assert (guarded.folder / "data/key.txt").read_text() == SECRET
-    assert "data" not in said(guarded, READ, filePath=".").replace("to-key -> data/key.txt", "")
-    assert "data/" not in refused(guarded, READ, filePath="dat")
+    assert "data" not in call_text(guarded, READ, filePath=".").replace("to-key -> data/key.txt", "")
+    assert "data/" not in call_error(guarded, READ, filePath="dat")
 
 
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", "to-hook", "in/up/.git/hooks/pre-commit"])
 def test_R15_what_is_guarded_is_read_and_not_changed(guarded: Workspace, path: str):
-    assert SECRET in said(guarded, READ, filePath=path)
-    why = refused(guarded, EDIT, filePath=path, searchContent=SECRET, replaceContent="x")
+    assert SECRET in call_text(guarded, READ, filePath=path)
+    why = call_error(guarded, EDIT, filePath=path, searchContent=SECRET, replaceContent="x")
     assert why.startswith(".git/hooks/pre-commit is kept as it is")
 
 
 @pytest.mark.parametrize("path", [".git/config", ".git/hooks/new", ".git/commondir", "sub/.GIT/config", "data/new"])
 def test_R15_nothing_is_made_where_it_is_guarded_or_hidden(guarded: Workspace, path: str):
-    assert "is kept as it is" in refused(guarded, CREATE, filePath=path, content="x")
+    assert "is kept as it is" in call_error(guarded, CREATE, filePath=path, content="x")
     assert not (guarded.folder / path).exists()
 
 
@@ -227,10 +227,10 @@ def test_R15_a_folder_that_is_swapped_by_a_link_leads_no_tool_out(space: Path):
 
     edit = {"filePath": "way/secret.txt", "searchContent": SECRET, "replaceContent": "x"}
     with repeated(swap):
-        told = [call(space, READ, filePath="way/secret.txt") for _ in range(60)]
-        told += [call(space, EDIT, **edit) for _ in range(30)]
-        told += [call(space, CREATE, filePath="way/new.txt", content="x") for _ in range(30)]
-    assert not [one for one in told if SECRET in text_of(one)]
+        texts = [call(space, READ, filePath="way/secret.txt") for _ in range(60)]
+        texts += [call(space, EDIT, **edit) for _ in range(30)]
+        texts += [call(space, CREATE, filePath="way/new.txt", content="x") for _ in range(30)]
+    assert not [one for one in texts if SECRET in text_of(one)]
     outside = space.parent / "outside"
     assert [one.name for one in outside.iterdir()] == ["secret.txt"]
     assert (outside / "secret.txt").read_text() == SECRET
@@ -241,6 +241,6 @@ def test_R15_no_descriptor_stays_open(space: Path):
     before = len([*own.iterdir()])
     workspace = Workspace(folder=space)
     for path in ESCAPES:
-        with suppress(ToolError), open_path(workspace, names_in(path, (str(space),))) as found:
-            assert found.names
+        with suppress(ToolError), open_path(workspace, names_in(path, (str(space),))) as descriptor:
+            assert descriptor.names
     assert (len([*own.iterdir()]), len(ESCAPES) >= 60) == (before, True)

@@ -21,7 +21,7 @@ from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_edit import MEANWHILE, edit_file
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import text_of
-from tests.tools.workspace.calls import CREATE, EDIT, READ, built_in, call, refused, said
+from tests.tools.workspace.calls import CREATE, EDIT, READ, built_in, call, call_error, call_text
 from tests.waiting import wait_for
 
 CODE, CHINESE = "def go():\n    return 1\n", "你好世界，函数返回用户的信息"
@@ -43,24 +43,24 @@ def space(tmp_path: Path) -> Path:
 def test_R15_a_file_is_made_with_its_folders_and_its_lines_and_bytes_are_told(tmp_path: Path):
     assert [built_in()[name].mark.changes for name in (READ, CREATE, EDIT)] == [None, "files", "files"]
     space = tmp_path / "new"
-    assert said(space, CREATE, filePath="src/a.py", content="é\nb") == "Created src/a.py: 2 lines, 4 bytes."
+    assert call_text(space, CREATE, filePath="src/a.py", content="é\nb") == "Created src/a.py: 2 lines, 4 bytes."
     assert (space / "src/a.py").read_text() == "é\nb"
-    assert said(space, CREATE, filePath="empty", content="") == "Created empty: 0 lines, 0 bytes."
+    assert call_text(space, CREATE, filePath="empty", content="") == "Created empty: 0 lines, 0 bytes."
 
 
 def test_R15_a_file_that_is_there_is_not_replaced(space: Path):
     (space / "dir").mkdir()
-    assert refused(space, CREATE, filePath="a.py", content="x") == (
+    assert call_error(space, CREATE, filePath="a.py", content="x") == (
         "a.py is there already, and was not changed. Change it with filesystem-edit, or choose another path."
     )
-    assert refused(space, CREATE, filePath="dir", content="x") == "dir is a folder. Choose another path."
+    assert call_error(space, CREATE, filePath="dir", content="x") == "dir is a folder. Choose another path."
     assert (space / "a.py").read_text() == CODE
 
 
 def test_R15_a_workspace_holds_no_more_than_it_may(tmp_path: Path):
     workspace = Workspace(folder=tmp_path, most_bytes=100)
-    said(workspace, CREATE, filePath="a", content="x" * 80)
-    assert "so 20 are left, and the file has more" in refused(workspace, CREATE, filePath="b", content="y" * 21)
+    call_text(workspace, CREATE, filePath="a", content="x" * 80)
+    assert "so 20 are left, and the file has more" in call_error(workspace, CREATE, filePath="b", content="y" * 21)
     assert "so 100 are left" in text_of(edit(workspace, "x" * 80, "y" * 101, "a"))
     assert edit(workspace, "x" * 80, "y" * 100, "a").error is None
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a"]
@@ -69,9 +69,9 @@ def test_R15_a_workspace_holds_no_more_than_it_may(tmp_path: Path):
 def test_R15_what_is_made_is_for_its_owner_alone_in_a_folder_of_the_threads_own_only(tmp_path: Path):
     old = os.umask(0o022)
     try:
-        said(Workspace(folder=tmp_path / "own"), CREATE, filePath="d/a", content="x")
+        call_text(Workspace(folder=tmp_path / "own"), CREATE, filePath="d/a", content="x")
         (tmp_path / "given").mkdir()
-        said(Workspace(folder=tmp_path / "given", is_own=False, most_bytes=0), CREATE, filePath="d/a", content="x")
+        call_text(Workspace(folder=tmp_path / "given", is_own=False, most_bytes=0), CREATE, filePath="d/a", content="x")
     finally:
         os.umask(old)
     modes = [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("own/d", "own/d/a", "given/d", "given/d/a")]
@@ -79,14 +79,14 @@ def test_R15_what_is_made_is_for_its_owner_alone_in_a_folder_of_the_threads_own_
 
 
 def test_R15_what_a_killed_process_left_is_swept_by_the_next_write(tmp_path: Path):
-    left, fresh = tmp_path / f".recto-{'0' * 32}.part", tmp_path / f".recto-{'1' * 32}.part"
-    for part in (left, fresh):
+    leftover, fresh = tmp_path / f".recto-{'0' * 32}.part", tmp_path / f".recto-{'1' * 32}.part"
+    for part in (leftover, fresh):
         part.write_text("half")
-    os.utime(left, (0, 0))
+    os.utime(leftover, (0, 0))
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0)
-    assert ".part" not in said(workspace, READ, filePath=".")
-    said(workspace, CREATE, filePath="a", content="x")
-    assert (left.exists(), fresh.exists()) == (False, True)
+    assert ".part" not in call_text(workspace, READ, filePath=".")
+    call_text(workspace, CREATE, filePath="a", content="x")
+    assert (leftover.exists(), fresh.exists()) == (False, True)
 
 
 # Changing
@@ -106,9 +106,9 @@ def test_R15_an_edit_answers_with_a_diff_and_permissions_stay(space: Path):
 def test_R15_several_edits_are_one_call_and_all_or_nothing(space: Path):
     one, two = {"searchContent": "go", "replaceContent": "run"}, {"searchContent": "return 1", "replaceContent": "pass"}
     wrong = {"searchContent": "gone", "replaceContent": "x", "occurrence": 1}
-    assert "edit 2 of 2: searchContent is not in it" in refused(space, EDIT, filePath="a.py", edits=[one, wrong])
+    assert "edit 2 of 2: searchContent is not in it" in call_error(space, EDIT, filePath="a.py", edits=[one, wrong])
     assert (space / "a.py").read_text() == CODE
-    said(space, EDIT, filePath="a.py", edits=[one, two])
+    call_text(space, EDIT, filePath="a.py", edits=[one, two])
     assert (space / "a.py").read_text() == "def run():\n    pass\n"
 
 
@@ -156,21 +156,21 @@ def test_R15_edits_by_others_who_share_no_lock_are_never_lost(tmp_path: Path):
     """Each counts its own line up, by the file alone, as threads of other servers do."""
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0)
     (tmp_path / "a.txt").write_text("".join(f"{who}: 0\n" for who in range(4)) + "filler\n" * 2_000)
-    made, problems = [0] * 4, list[str]()
+    counts, problems = [0] * 4, list[str]()
 
     def count(who: int) -> None:
         for _ in range(40):
-            one = TextEdit(search=f"{who}: {made[who]}\n", replace=f"{who}: {made[who] + 1}\n")
+            one = TextEdit(search=f"{who}: {counts[who]}\n", replace=f"{who}: {counts[who] + 1}\n")
             try:
                 edit_file(workspace, "a.txt", [one], 1_000)
-                made[who] += 1
+                counts[who] += 1
             except ToolError as error:
                 problems.append(str(error))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(count, range(4)))
-    assert (tmp_path / "a.txt").read_text().startswith("".join(f"{who}: {made[who]}\n" for who in range(4)))
-    assert sum(made) + len(problems) == 160
+    assert (tmp_path / "a.txt").read_text().startswith("".join(f"{who}: {counts[who]}\n" for who in range(4)))
+    assert sum(counts) + len(problems) == 160
     # What is told is what was there: the lines as others have left them.
     head = MEANWHILE.format(path="a.txt", now="What comes nearest is there now, in lines ")
     assert [problem for problem in problems if not problem.startswith(head)] == []
@@ -241,4 +241,4 @@ def test_R15_whoever_is_killed_in_an_edit_leaves_the_old_file_or_the_new_one(tmp
         child.stdout.close()
         text = (tmp_path / "a.txt").read_text()
         assert text in (old, new)
-    said(tmp_path, READ, filePath="a.txt", endLine=1)
+    call_text(tmp_path, READ, filePath="a.txt", endLine=1)

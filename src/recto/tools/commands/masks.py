@@ -43,9 +43,7 @@ class OpenPlaces:
         self._directories[()] = self._close_later(os.open(workspace.folder, FOLDER))
 
     def of(self, place: str) -> int | None:
-        """Return the descriptor of a place, or None if nothing is there. Raises ToolError for a link on the way or
-        there.
-        """
+        """Return the descriptor of a place, or None if nothing is there. Raise ToolError for a link in the path."""
         return self._open(tuple(place.split("/")))
 
     def is_folder(self, place: str) -> bool:
@@ -96,9 +94,7 @@ def guarded_places(workspace: Workspace) -> tuple[str, ...]:
 
 
 def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
-    """Make hidden places empty and guarded ones read-only. Neither they nor their parents can be moved: a folder with a
-    mount on it cannot be renamed.
-    """
+    """Make hidden places empty and guarded ones read-only. A folder with a mount on it cannot be renamed."""
     places, words, descriptors = OpenPlaces(workspace, stack), list[str](), list[int]()
     all_names = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
     # Parents come first, outermost first, then guarded places.

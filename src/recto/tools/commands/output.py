@@ -49,22 +49,11 @@ class PrintedText:
         return self.length - len(self.head) - len(self.tail)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FittedTexts:
-    """Both texts as shown, and whether something was cut."""
-
-    stdout: str
-    stderr: str
-    is_cut: bool
-
-
-def fit_texts(stdout: PrintedText, stderr: PrintedText, room: int) -> FittedTexts:
-    """Fit both texts into `room` characters of JSON. The shorter one stays whole if possible."""
+def fit_texts(stdout: PrintedText, stderr: PrintedText, room: int) -> tuple[str, str, bool]:
+    """Return both texts within `room` characters of JSON, the shorter one whole if possible, and True if one is cut."""
     sizes = [_size(one.head + one.tail) + (room if one.missing else 0) for one in (stdout, stderr)]
     share = common_length(sizes, max(room, 0))
-    out, err = (_cut(one, share) for one in (stdout, stderr))
-    is_cut = any(size > share for size in sizes)
-    return FittedTexts(stdout=out, stderr=err, is_cut=is_cut)
+    return _cut(stdout, share), _cut(stderr, share), max(sizes) > share
 
 
 def format_answer(
@@ -72,16 +61,16 @@ def format_answer(
 ) -> str:
     """Return the answer in at most so many characters; `output` is the path of the whole output if it was cut."""
     answer_row: dict[str, Json] = {"stdout": "", "stderr": "", **rest}
-    texts = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
-    if texts.is_cut:
+    out, err, is_cut = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
+    if is_cut:
         answer_row = {**answer_row, "cut": True, **({"output": output} if output else {})}
-        texts = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
-    return dump({**answer_row, "stdout": texts.stdout, "stderr": texts.stderr}).decode()
+        out, err, _ = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
+    return dump({**answer_row, "stdout": out, "stderr": err}).decode()
 
 
 def fits(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int) -> bool:
     """Return True if nothing has to be cut."""
-    return not fit_texts(stdout, stderr, characters - len(dump({"stdout": "", "stderr": "", **rest}))).is_cut
+    return not fit_texts(stdout, stderr, characters - len(dump({"stdout": "", "stderr": "", **rest})))[2]
 
 
 def _cut(text: PrintedText, room: int) -> str:

@@ -128,10 +128,7 @@ class _Notes:
 
 
 def remove_leftovers(notes: Path) -> int:
-    """Remove the placeholders of dead processes. Return how many places they had noted.
-
-    A note stays as long as its folder is missing.
-    """
+    """Remove the placeholders of dead processes, and count them. A note stays as long as its folder is missing."""
     count = 0
     for path in sorted(notes.glob("*.json")):
         # The process that holds the lock is alive.

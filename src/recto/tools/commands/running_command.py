@@ -63,12 +63,6 @@ def family(pid: int, most: int) -> Sequence[int]:
     return pids
 
 
-def memory_of(pids: Sequence[int], most: int) -> int:
-    """Return the memory of processes in bytes. Shared memory is counted once if the sum would exceed `most`."""
-    resident = sum(map(_resident, pids))
-    return resident if resident <= most else sum(map(_share, pids))
-
-
 def _resident(pid: int) -> int:
     with suppress(OSError):
         return int((_PROCESSES / str(pid) / "statm").read_bytes().split()[_RESIDENT]) * os.sysconf("SC_PAGESIZE")
@@ -223,7 +217,8 @@ class Command:
         pids = family(pid, settings.processes + 2)
         if len(pids) > settings.processes + 2:
             self.end(TOO_MANY_PROCESSES.format(most=settings.processes))
-        elif memory_of(pids, settings.memory_bytes) > settings.memory_bytes:
+        # Shared memory is counted once if the plain sum is too large.
+        elif all(sum(map(count, pids)) > settings.memory_bytes for count in (_resident, _share)):
             self.end(TOO_MUCH_MEMORY.format(most=settings.memory_bytes))
 
     def _check_disk(self) -> None:

@@ -74,10 +74,7 @@ class Job:
 
 
 class Terminal:
-    """Runs commands for tools. Call its methods on the loop it was made in.
-
-    `notes` is the folder for notes on placeholders.
-    """
+    """Runner of commands for one loop. `notes` is the folder for notes on placeholders."""
 
     def __init__(self, settings: CommandSettings, confinement: Confinement, notes: Path | None = None) -> None:
         self.settings = settings

@@ -53,10 +53,7 @@ class WholeOutput:
 
 
 def new_output(workspace: Workspace, prefix: str, *, most: int, used_paths: Collection[str] = ()) -> WholeOutput:
-    """Create a file under the next number and delete the oldest beyond `most`, except used ones.
-
-    Raises ToolError if the file cannot be created.
-    """
+    """Create a file under the next number; delete the oldest unused ones beyond `most`. May raise ToolError."""
     try:
         with _open_outputs(workspace, make=PRIVATE_FOLDER) as folder, os.scandir(folder) as entries:
             numbers = {entry.name: int(match[1]) for entry in entries if (match := NAME.fullmatch(entry.name))}

@@ -105,10 +105,7 @@ class RenderedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class TextPart:
-    """Up to the displayable characters from `start` on, and one more if there is one.
-
-    `total` is None while unknown; `place` covers all of them.
-    """
+    """Characters from `start` on, and one more if any. `total` is None while unknown; `place` covers them all."""
 
     text: str
     start: int
@@ -130,10 +127,7 @@ class TextPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementsPart:
-    """Up to the displayable elements from `start` on, and one more if there is one, each with its JSON.
-
-    `place` covers the whole document, or the requested pages.
-    """
+    """Elements from `start` on with their JSON, and one more if any. `place` covers the document or the pages."""
 
     elements: tuple[Element, ...]
     texts: tuple[str, ...]
@@ -216,9 +210,15 @@ async def _elements(document: Document, request: PartRequest, most: int) -> Docu
         return _past_end(request, selection.length)
     if not selection.elements:
         return NO_TEXT if pages is None else NO_TEXT_HERE.format(place=place)
-    elements = tuple(map(neutralise_element, selection.elements[: _count_needed(selection.elements, room)]))
-    texts = tuple(map(element_json, elements))
-    return ElementsPart(elements=elements, texts=texts, start=request.offset, total=selection.length, place=place)
+    # Neutralise our own tags here: a JSON value would hide them from the later check (F3).
+    elements = list[Element]()
+    for one in selection.elements[: _count_needed(selection.elements, room)]:
+        rows = tuple([tuple([neutralise(cell, FRAME_TAGS) for cell in cells]) for cells in one.rows])
+        elements.append(replace(one, text=neutralise(one.text, FRAME_TAGS), rows=rows))
+    texts = tuple([dump(element_row(one)).decode() for one in elements])
+    return ElementsPart(
+        elements=tuple(elements), texts=texts, start=request.offset, total=selection.length, place=place
+    )
 
 
 async def _gathered(document: Document, request: PartRequest, room: int) -> Selection:
@@ -295,17 +295,6 @@ def format_content(id: str, part: DocumentPart, request: PartRequest, limit: int
     if part_text.count < part.count:
         line += f"; for more: {request.next(id, part.start + part_text.count)}"
     return f"[{line}]\n{part_text.text}"
-
-
-def neutralise_element(element: Element) -> Element:
-    """Return the element with our own tags neutralised: a JSON value would hide them from the later check (F3)."""
-    rows = tuple([tuple([neutralise(cell, FRAME_TAGS) for cell in cells]) for cells in element.rows])
-    return replace(element, text=neutralise(element.text, FRAME_TAGS), rows=rows)
-
-
-def element_json(element: Element) -> str:
-    """Return an element as JSON."""
-    return dump(element_row(element)).decode()
 
 
 def _shorten_element(element: Element, room: int) -> str:

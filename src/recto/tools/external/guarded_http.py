@@ -18,10 +18,7 @@ STATUSES = (401, 403, *range(500, 600))
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests of an httpx client through a guarded session; answers have at most `most` bytes.
-
-    `problem` describes the newest failure, if any.
-    """
+    """A guarded transport for an httpx client: answers have at most `most` bytes. `problem` is the last failure."""
 
     def __init__(self, web: WebSession, most: int) -> None:
         self._web = web

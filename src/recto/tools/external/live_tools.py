@@ -29,10 +29,7 @@ def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tup
 
 
 class LiveTools(Mapping[str, Registry]):
-    """The registry of each agent, rebuilt when one of its sources changes.
-
-    `confirm` are the tools of each agent that need approval.
-    """
+    """The registry of each agent, rebuilt when a source changes. `confirm` are the tools that need approval."""
 
     def __init__(
         self,

@@ -61,6 +61,8 @@ class McpServer:
         self._used_names = used_names
         self._services = services
         self._client: Client | None = None
+        # Returns why a session ended, as its transport knows it.
+        self._end_reason: Callable[[], str] = str
         self._up, self._connection_lost, self._changed, self._wake = (asyncio.Event() for _ in range(4))
 
     @property
@@ -126,25 +128,25 @@ class McpServer:
         """Run one session to its end and return why it ended."""
         self._connection_lost.clear()
         self._changed.clear()
-        end = _SessionEnd()
+        self._end_reason = str
         try:
-            await self._session(end)
+            await self._session()
         except ImportError:
             return NO_PACKAGE
         # Foreign code: any error costs only this session.
         except Exception as error:
             LOGGER.debug("MCP server %s: a session ended.", self.name, exc_info=True)
-            return self.secrets.hide(end.why() or _describe(error))
-        return self.secrets.hide(end.why() or CONNECTION_LOST)
+            return self.secrets.hide(self._end_reason() or _describe(error))
+        return self.secrets.hide(self._end_reason() or CONNECTION_LOST)
 
-    async def _session(self, end: _SessionEnd) -> None:
+    async def _session(self) -> None:
         from mcp.client import Client
         from mcp_types import Implementation
 
         info = Implementation(name="recto", version=version("recto"))
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._services.settings.start_seconds):
-                transport = await self._child_transport(end) if self.settings.command else self._web_transport(end)
+                transport = await self._child_transport() if self.settings.command else self._web_transport()
                 new_client = Client(transport, client_info=info, message_handler=self._notice, cache=None)
                 client = await stack.enter_async_context(new_client)
                 await self._list(client)
@@ -157,7 +159,7 @@ class McpServer:
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
 
-    async def _child_transport(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
+    async def _child_transport(self) -> AbstractAsyncContextManager[TransportStreams]:
         settings, services = self.settings, self._services
         child = ChildServer(
             name=self.name,
@@ -168,10 +170,10 @@ class McpServer:
             hide=self.secrets.hide,
             on_end=self._connection_lost.set,
         )
-        end.why = lambda: child.problem
+        self._end_reason = lambda: child.problem
         return child.transport()
 
-    def _web_transport(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
+    def _web_transport(self) -> AbstractAsyncContextManager[TransportStreams]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
@@ -180,7 +182,7 @@ class McpServer:
         settings, most = self.settings, self._services.settings.message_bytes
         headers = self.secrets.fill_in(settings.headers)
         transport = GuardedTransport(self._services.open_web(settings.internal), most)
-        end.why = lambda: transport.problem
+        self._end_reason = lambda: transport.problem
         client = httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
         return _with_client(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
 
@@ -239,13 +241,6 @@ async def _with_client(
     """Close the client with its transport."""
     async with client, transport as streams:
         yield streams
-
-
-@dataclass(kw_only=True)
-class _SessionEnd:
-    """Why a session ended, as its transport knows it."""
-
-    why: Callable[[], str] = str
 
 
 def _describe(error: BaseException) -> str:

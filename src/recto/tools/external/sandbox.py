@@ -1,7 +1,4 @@
-"""Sandbox of MCP servers that Recto starts: bubblewrap with a read-only system and a temporary home.
-
-Without a working sandbox, the server is not started.
-"""
+"""Bubblewrap sandbox of MCP servers: a read-only system and a temporary home. No server starts without it."""
 
 from __future__ import annotations
 

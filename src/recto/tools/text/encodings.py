@@ -70,10 +70,7 @@ class TextEncoding:
     mark: bytes = b""
 
     def decode(self, data: bytes) -> str:
-        """Decode the whole text. Invalid UTF-8 bytes survive a round trip.
-
-        Raises UnicodeDecodeError for bytes that another encoding cannot map.
-        """
+        """Decode the whole text; invalid UTF-8 survives a round trip. Other encodings may raise UnicodeDecodeError."""
         return data[len(self.mark) :].decode(self.name, self._errors)
 
     def encode(self, text: str) -> bytes:

@@ -34,10 +34,7 @@ class NumberedLines:
 
 
 def read_lines(pieces: Iterable[bytes], line_range: LineRange, room: int, longest: int = LONGEST_LINE) -> NumberedLines:
-    """Return the requested lines of a UTF-8 text that fit into `room` characters, at least one.
-
-    Lines of more than `longest` characters are cut.
-    """
+    """Return at least one of the requested lines of a UTF-8 text, cut to `longest`, within `room` characters."""
     collector = _LineCollector(line_range, room, longest)
     for piece in pieces:
         collector.add(piece)

@@ -1,7 +1,4 @@
-"""Search and replace in a text: exact first, then with other blanks and indentation. It never guesses.
-
-Inserted text gets the line ends of the text.
-"""
+"""Search and replace in a text: exact first, then with other blanks and indentation. It never guesses."""
 
 from __future__ import annotations
 
@@ -84,11 +81,6 @@ def find_loose_matches(text: str, search: str) -> tuple[LooseMatch, ...]:
         if matches := tuple(_matches(text, search, bare, _compare_columns)):
             return matches if len(matches) == sum(1 for _ in _matches(text, search, bare, _accept_any)) else ()
     return ()
-
-
-def has_uneven_match(text: str, search: str) -> bool:
-    """Return True if the lines are there in a row, but with irregular indentation."""
-    return any(True for _ in _matches(text, search, _with_single_blanks, _accept_any))
 
 
 def _accept_any(_: Sequence[str], __: Sequence[str]) -> Reindent:
@@ -230,7 +222,7 @@ class _Matches:
 def edit_text(text: str, edits: Sequence[TextEdit]) -> EditedText:
     """Apply all edits or none, each searched in the original text. Raises ToolError with the reason."""
     choices = list[tuple[TextSpan, int]]()
-    loosely, end = list[int](), detect_line_end(text)
+    loosely, end = list[int](), "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     for number, edit in enumerate(edits, start=1):
         try:
             matches = _find(text, edit, end)
@@ -284,14 +276,6 @@ def _find(text: str, edit: TextEdit, end: str) -> _Matches:
     return _Matches(spans=spans, count=len(spans), is_loose=True)
 
 
-def detect_line_end(text: str) -> str:
-    """Return the line end of most lines of a text."""
-    # The common case, checked fast.
-    if "\r" not in text:
-        return "\n"
-    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
-
-
 def _set_line_ends(text: str, end: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", end)
 
@@ -308,7 +292,9 @@ def _exactly(text: str, search: str, replace: str) -> Iterator[TextSpan]:
 def _choose(text: str, edit: TextEdit, matches: _Matches) -> TextSpan:
     spans, count = matches.spans, matches.count
     if not spans:
-        near, problem = find_near_lines(text, edit.search), UNEVEN if has_uneven_match(text, edit.search) else NOT_THERE
+        # The lines may be there in a row, but with irregular indentation.
+        is_uneven = any(True for _ in _matches(text, edit.search, _with_single_blanks, _accept_any))
+        near, problem = find_near_lines(text, edit.search), UNEVEN if is_uneven else NOT_THERE
         raise ToolError(f"{problem} {near}{SEARCH}" if near else f"{problem} {NOTHING_NEAR}")
     if edit.occurrence is None and count == 1:
         return spans[0]

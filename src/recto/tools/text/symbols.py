@@ -1,7 +1,4 @@
-"""Classes and functions of a source text, with their lines, by tree-sitter grammar. Syntax errors do no harm.
-
-Also the program that `symbol_process` runs.
-"""
+"""Classes and functions of a source text by tree-sitter grammar; also the program that `symbol_process` runs."""
 
 from __future__ import annotations
 

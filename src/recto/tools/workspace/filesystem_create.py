@@ -59,10 +59,7 @@ def _create(workspace: Workspace, path: str, content: str) -> str:
 def write_file(
     workspace: Workspace, names: tuple[str, ...], data: bytes, check: PlaceCheck, like: os.stat_result | None = None
 ) -> None:
-    """Write a file into the workspace, whole or not at all. `check` may reject it at the last moment.
-
-    Without `like` it never replaces an existing file.
-    """
+    """Write a file whole or not at all. `check` may reject it at the last moment. Replace none without `like`."""
     new = new_file(workspace, names, like)
     try:
         new.begin()

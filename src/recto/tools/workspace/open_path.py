@@ -19,12 +19,12 @@ from recto.errors import ToolError
 from recto.page.fold.rules import ERROR_PREFIX
 from recto.tools.ports import ToolContext
 from recto.tools.workspace.workspace_files import (
+    CONTROLS,
     FOLDER,
+    LONGEST_NAME,
     MOST_FOLDERS,
     SHOWN_CHARACTERS,
     Workspace,
-    check_names,
-    check_text,
     require_folder,
 )
 
@@ -72,7 +72,14 @@ def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
     `roots` are the absolute paths of the workspace's folder. Raises ToolError for a path outside.
     """
     label = f"The path {path[:SHOWN_CHARACTERS]!r}"
-    check_text(path, label, LONGEST_ABSOLUTE)
+    if CONTROLS.search(path):
+        raise ToolError(f"{label} has control characters. Leave them out.")
+    try:
+        size = len(path.encode())
+    except UnicodeEncodeError as error:
+        raise ToolError("The path has half a character in it. Write it again.") from error
+    if size > LONGEST_ABSOLUTE:
+        raise ToolError(f"{label} ... is too long: {LONGEST_ABSOLUTE} bytes are allowed.")
     if not path.strip():
         raise ToolError(f"{label} is empty. Name a file, such as src/main.py, or `.` for the whole workspace.")
     if "\\" in path and "/" in path:
@@ -90,7 +97,10 @@ def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
             names.pop()
         elif name not in ("", "."):
             names.append(name)
-    check_names(tuple(names), label)
+    if any(len(name.encode()) > LONGEST_NAME for name in names):
+        raise ToolError(f"{label} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
+    if len(names) > MOST_FOLDERS + 1:
+        raise ToolError(f"{label} ... is {len(names) - 1} folders deep, {MOST_FOLDERS} are allowed.")
     return tuple(names)
 
 

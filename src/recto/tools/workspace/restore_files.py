@@ -113,10 +113,7 @@ class _Restore:
         self._restore_all([one for one in changes if one.change != "created"])
 
     def _visible_then(self, paths: Sequence[str]) -> Collection[str]:
-        """Return the paths that the `.gitignore` files of the snapshot do not leave out.
-
-        If such a file cannot be read, everything below it counts as left out.
-        """
+        """Return the paths that the snapshot's `.gitignore` files do not leave out. An unreadable one hides all."""
         with TemporaryDirectory(prefix="recto-") as name:
             folder = Path(name)
             for path, state in self.restoring.before.files.items():

@@ -160,10 +160,7 @@ class Snapshots:
             raise
 
     def save_undo(self, workspace: Workspace, thread: str, before: FolderState = NOTHING) -> tuple[str, FolderState]:
-        """Store the files before others replace them; those of `before` stay, however old.
-
-        Returns the name that restores the files.
-        """
+        """Store the files before others replace them, and return the name that restores them. `before` stays."""
         name = uuid4().hex
         return name, self._keep(workspace, thread, f"{UNDO}/{name}", before)
 
@@ -283,10 +280,7 @@ class Snapshots:
 
 
 class _Objects:
-    """Writer of a thread's contents, each once, up to the byte limit.
-
-    It frees space at most once, and `used_digests` stay.
-    """
+    """Writer of a thread's contents, each once, up to the byte limit. It frees space at most once."""
 
     def __init__(self, snapshots: Snapshots, thread: str, stored_bytes: int, used_digests: set[str]) -> None:
         self._snapshots = snapshots

@@ -24,7 +24,6 @@ from recto.config.run_settings import FileToolSettings, SearchSettings, WorkSett
 from recto.errors import ToolError
 
 LONGEST_NAME = 255
-LONGEST_PATH = 1_024
 MOST_FOLDERS = 32
 SHOWN_CHARACTERS = 100
 CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
@@ -98,47 +97,6 @@ class WrittenFile:
     is_replaced: bool
 
 
-def path_parts(path: str) -> tuple[str, ...]:
-    """Split the path of a file into names. Raises ToolError for an invalid path."""
-    label = f"The path {path[:SHOWN_CHARACTERS]!r}"
-    check_text(path, label)
-    if path.startswith("/"):
-        raise ToolError(f"{label} begins with /. Paths are relative to the workspace, such as data/table.csv.")
-    if "\\" in path:
-        raise ToolError(f"{label} has a backslash. Put / between folders.")
-    names = path.split("/")
-    if ".." in names:
-        raise ToolError(f"{label} has `..` in it. Name a place inside the workspace.")
-    if names[-1] in ("", "."):
-        raise ToolError(f"{label} names no file. Say what the file is to be called, such as data/table.csv.")
-    parts = tuple(name for name in names if name not in ("", "."))
-    check_names(parts, label)
-    return parts
-
-
-def check_text(path: str, label: str, most: int = LONGEST_PATH) -> None:
-    """Raise ToolError for control characters and for a path that is too long."""
-    if CONTROLS.search(path):
-        raise ToolError(f"{label} has control characters. Leave them out.")
-    if _bytes_in(path) > most:
-        raise ToolError(f"{label} ... is too long: {most} bytes are allowed.")
-
-
-def check_names(names: tuple[str, ...], label: str) -> None:
-    """Raise ToolError for a name that is too long, and for too many folders."""
-    if any(_bytes_in(name) > LONGEST_NAME for name in names):
-        raise ToolError(f"{label} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
-    if len(names) > MOST_FOLDERS + 1:
-        raise ToolError(f"{label} ... is {len(names) - 1} folders deep, {MOST_FOLDERS} are allowed.")
-
-
-def _bytes_in(name: str) -> int:
-    try:
-        return len(name.encode())
-    except UnicodeEncodeError as error:
-        raise ToolError("The path has half a character in it. Write it again.") from error
-
-
 class NewFile:
     """A file being written into a workspace: whole once it is finished, or absent.
 
@@ -198,10 +156,7 @@ class NewFile:
                 self._file.write(piece)
 
     def finish(self, check: PlaceCheck | None = None, *, is_new: bool = False) -> WrittenFile:
-        """Move the file to its place and create missing folders. `check` may still reject it.
-
-        With `is_new` it replaces no other file, even one created meanwhile.
-        """
+        """Move the file to its place and create folders. `check` may reject it; `is_new` replaces no other file."""
         with self._lock, self._as_tool_errors():
             if self._file is None or self._top is None:
                 raise ToolError(f"{'/'.join(self._parts)} was not written: that was broken off.")

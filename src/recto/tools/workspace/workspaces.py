@@ -58,7 +58,7 @@ class Workspaces:
         private = _outermost(whole)
         if folder is None:
             # Absolute: a sandbox starts in another folder than this process.
-            own = workspace_of(self.root, thread).resolve()
+            own = (self.root / thread).resolve()
             workspace = Workspace(folder=own, most_bytes=self.most_bytes, private=private)
             return replace(workspace, search=self.search, limits=self.limits)
         folder = folder.resolve()
@@ -143,15 +143,8 @@ def _real(path: Path) -> Path:
         return path
 
 
-def workspace_of(root: Path, thread: str) -> Path:
-    """Return the folder of a thread. The first writer creates it."""
-    return root / thread
-
-
 def lock_of(workspace: Path) -> asyncio.Lock:
-    """Return the lock for writers of a workspace, so that each measures it after the last one. A thread works in one
-    process.
-    """
+    """Return the lock for writers of a workspace: each measures it after the last one."""
     return _locks.setdefault(workspace, asyncio.Lock())
 
 
@@ -174,7 +167,7 @@ def is_busy(workspace: Path) -> bool:
 
 async def drop_workspace(root: Path, thread: str) -> None:
     """Delete the folder of a thread. Links in it are not followed."""
-    await asyncio.to_thread(drop_folder, workspace_of(root, thread))
+    await asyncio.to_thread(drop_folder, root / thread)
 
 
 @contextmanager
@@ -212,10 +205,7 @@ def _is_incomplete(folder: Path) -> bool:
 
 
 def drop_folder(workspace: Path) -> None:
-    """Delete a folder, even with unreadable or thousands of nested folders.
-
-    Inner folders are moved up before they are deleted, so depth does not matter.
-    """
+    """Delete a folder, however deep: inner folders are moved up before they are deleted."""
     with suppress(OSError):
         top = os.open(workspace, FOLDER)
         try:
@@ -260,17 +250,14 @@ def _grant_access(parent: int, name: str) -> None:
 
 
 async def sweep_workspaces(root: Path, find_known: Callable[[Sequence[str]], Awaitable[Collection[str]]]) -> int:
-    """Delete the folders of unknown threads, and half-written files in the others.
-
-    Returns the number of both.
-    """
+    """Delete folders of unknown threads and half-written files in the others. Return the number of both."""
     folders = await asyncio.to_thread(_folders, root)
     count = 0
     for at in range(0, len(folders), AT_ONCE):
         some = folders[at : at + AT_ONCE]
         there = await find_known(some)
         for thread in some:
-            folder = workspace_of(root, thread)
+            folder = root / thread
             if thread in there:
                 # A folder that is gone or unreadable does not stop the sweep.
                 with suppress(OSError):
