@@ -91,9 +91,9 @@ def test_C1_check_as_json_has_agents_problems_and_warnings():
     write("mine/loud/AGENT.md", "---\n\nlocale: fr\n---\n")
     write("mine/loud/tools.py", "print('words')")
     code, out, _ = run("check", "mine", "--json")
-    found = cast("dict[str, list[dict[str, Json]]]", load_object(out))
+    rows = cast("dict[str, list[dict[str, Json]]]", load_object(out))
     assert code == FAILED
-    assert found["agents"] == [
+    assert rows["agents"] == [
         {
             "name": "baker",
             "description": "Bread.",
@@ -105,8 +105,8 @@ def test_C1_check_as_json_has_agents_problems_and_warnings():
         }
     ]
     text = "locale is \"fr\"; it is 'zh' or 'en'."
-    assert found["problems"] == [{"file": "mine/loud/AGENT.md", "line": 3, "text": text}]
-    assert [(row["file"], row["line"]) for row in found["warnings"]] == [("mine/baker/AGENT.md", 3)]
+    assert rows["problems"] == [{"file": "mine/loud/AGENT.md", "line": 3, "text": text}]
+    assert [(row["file"], row["line"]) for row in rows["warnings"]] == [("mine/baker/AGENT.md", 3)]
 
 
 def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
@@ -124,14 +124,14 @@ def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
 
 
 def test_C1_what_new_makes_is_good_and_says_what_to_do_next():
-    made = (
+    made_files = (
         "Created {into}/my-agent_2 with AGENT.md (instructions and settings) and tools.py (tools). Next:\n"
         "  recto agents check{named}\n"
         '  recto agents try {into}/my-agent_2 "How many words are in this?"\n'
         "  RECTO_AGENT=my-agent_2 recto serve{flag}\n"
     )
-    for flags, into, named, flag in (((), "agents", "", ""), (("--into", "a/b"), "a/b", " a/b", " --agents a/b")):
-        assert run("new", "my-agent_2", *flags) == (0, made.format(into=into, named=named, flag=flag), "")
+    for flags, into, option, flag in (((), "agents", "", ""), (("--into", "a/b"), "a/b", " a/b", " --agents a/b")):
+        assert run("new", "my-agent_2", *flags) == (0, made_files.format(into=into, named=option, flag=flag), "")
         line = "my-agent_2: model the server's; tools current_time, calculator, count_words; locale en; "
         code, out, err = run("check", into, "--strict")
         assert (code, err) == (0, "")
@@ -164,12 +164,12 @@ def test_C1_the_new_file_shows_every_setting_with_its_default():
     text = new_files("it")["AGENT.md"]
     assert set(re.findall(r"^(?:# )?([a-z_]+):", text, flags=re.MULTILINE)) == set(AgentTable.model_fields)
     write("mine/it/AGENT.md", uncommented(text).replace("openai:NAME", "openai:x"))
-    loaded = load_folder(Path("mine"), Limits(steps=1), load_toolbox())
-    assert [str(problem) for problem in loaded.problems] == []
-    found, plain = loaded["it"], Agent(name="it", prompt=Prompt(identity=""), tools=("current_time", "calculator"))
+    modules = load_folder(Path("mine"), Limits(steps=1), load_toolbox())
+    assert [str(problem) for problem in modules.problems] == []
+    result, plain = modules["it"], Agent(name="it", prompt=Prompt(identity=""), tools=("current_time", "calculator"))
     for name in ("locale", "titles", "client_system", "tools", "history", "call_form", "options", "fold"):
-        assert getattr(found, name) == getattr(plain, name)
-    assert (found.compact, found.summary, found.limits) == (plain.compact, plain.summary, plain.limits)
+        assert getattr(result, name) == getattr(plain, name)
+    assert (result.compact, result.summary, result.limits) == (plain.compact, plain.summary, plain.limits)
     message = set(re.findall(r"^# ([a-z_]+):", text, flags=re.MULTILINE))
     unset = {name for name, value in AgentTable() if value in (None, "")} - {"name", "description", "history"}
     assert unset <= message

@@ -45,18 +45,18 @@ def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goe
         for thread in threads:
             thread.start()
         committed = list(done)
-        made = recto_process(tmp_path, "backup", str(copy), "--data", str(data))
+        result = recto_process(tmp_path, "backup", str(copy), "--data", str(data))
         stop.set()
         for thread in threads:
             thread.join()
-        heard = list(read_events(server.url, str(first["runId"])))
-    assert (made.code, made.err) == (0, "")
-    assert made.out == f"Copied to {copy}. Start a server on it with: recto serve --data {copy}\n"
+        received_events = list(read_events(server.url, str(first["runId"])))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"Copied to {copy}. Start a server on it with: recto serve --data {copy}\n"
     assert [path.name for path in copy.iterdir()] == ["recto.db"]
     assert copy.stat().st_mode & 0o077 == 0
     assert (copy / "recto.db").stat().st_mode & 0o077 == 0
     with ServerProcess.serve(copy, {}) as server:
-        assert list(read_events(server.url, str(first["runId"]))) == heard
+        assert list(read_events(server.url, str(first["runId"]))) == received_events
         for name in committed:
             assert request(server.url, "GET", f"{RUNS}/{name}").json["status"] == "finished"
         again = ask("What is 12 * 7?", thread=str(first["threadId"]))
@@ -64,15 +64,17 @@ def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goe
 
 
 def test_C1_a_run_that_was_at_work_goes_on_in_the_copy(tmp_path: Path):
-    with ModelServer(lambda asked: Answer(hang=True) if asked.number == 0 else Answer(text="Done.")) as model:
+    with ModelServer(
+        lambda model_request: Answer(hang=True) if model_request.number == 0 else Answer(text="Done.")
+    ) as model:
         settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_LEASE_SECONDS": "2"}
         with ServerProcess.serve(tmp_path / "data", settings) as server:
             task = start(server.url, ask("hi"))
             model.wait_requests(1)
             assert recto(tmp_path, "backup", "copy", "--data", "data").code == 0
         with ServerProcess.serve(tmp_path / "copy", settings) as server:
-            heard = list(read_events(server.url, task))
-    assert heard[-1].event["type"] == "RUN_FINISHED"
+            received_events = list(read_events(server.url, task))
+    assert received_events[-1].event["type"] == "RUN_FINISHED"
 
 
 def test_C1_what_cannot_be_copied_is_told_and_nothing_is_made(tmp_path: Path):
@@ -86,10 +88,10 @@ def test_C1_what_cannot_be_copied_is_told_and_nothing_is_made(tmp_path: Path):
     (tmp_path / "taken").write_text("x")
     with ServerProcess.serve(tmp_path / "data", {}) as server:
         assert server.stop() == 0
-    taken = recto(tmp_path, "backup", "taken", "--data", "data")
-    assert taken.code == FAILED
-    assert taken.err.startswith("recto backup: ")
-    assert "Traceback" not in taken.err
+    done = recto(tmp_path, "backup", "taken", "--data", "data")
+    assert done.code == FAILED
+    assert done.err.startswith("recto backup: ")
+    assert "Traceback" not in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "taken"]
 
 
@@ -113,10 +115,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path):
     done = recto_process(data, "user", "export", "ann", "--data", "data")
     assert done.code == 0
-    found = lines(done.out)
-    assert done.err == f"{len(found)} lines.\n"
+    result = lines(done.out)
+    assert done.err == f"{len(result)} lines.\n"
     assert {"spending", "thread", "entry", "run", "call"} == {
-        line["type"] for line in found if isinstance(line["type"], str)
+        line["type"] for line in result if isinstance(line["type"], str)
     }
     assert "I am Ann" in done.out
     assert "Bob" not in done.out
@@ -124,18 +126,20 @@ def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path)
 
 def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_path: Path):
     assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").code == 0
-    asked = recto(tmp_path, "user", "delete", "bob", "--data", "data", stdin="n\n")
-    assert asked.code == FAILED
-    assert "Delete every thread, run, call and file of 'bob', for ever?" in asked.err
+    done = recto(tmp_path, "user", "delete", "bob", "--data", "data", stdin="n\n")
+    assert done.code == FAILED
+    assert "Delete every thread, run, call and file of 'bob', for ever?" in done.err
     assert recto(tmp_path, "user", "export", "bob", "--data", "data").out
     sure = recto(tmp_path, "user", "delete", "bob", "--data", "data", "--yes")
     assert (sure.code, sure.out) == (
         0,
         "Deleted 2 threads, 0 files and 0 datasets; 0 runs were not over yet.\n",
     )
-    gone = recto(tmp_path, "user", "export", "bob", "--data", "data")
-    assert (gone.code, gone.out) == (FAILED, "")
-    assert gone.err.startswith("recto user export: Nothing is kept of a user 'bob'. Users are named as in RECTO_API_K")
+    result = recto(tmp_path, "user", "export", "bob", "--data", "data")
+    assert (result.code, result.out) == (FAILED, "")
+    assert result.err.startswith(
+        "recto user export: Nothing is kept of a user 'bob'. Users are named as in RECTO_API_K"
+    )
     assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").out
 
 
@@ -144,12 +148,12 @@ def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
         settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_LEASE_SECONDS": "1"}
         with ServerProcess.serve(tmp_path / "data", settings) as server:
             task = start(server.url, ask("hi"))
-            (asked,) = model.wait_requests(1)
+            (model_request,) = model.wait_requests(1)
             done = recto(tmp_path, "user", "delete", "local", "--data", "data", "--yes")
             assert done.out == "Deleted 1 threads, 0 files and 0 datasets; 1 runs were not over yet.\n"
             assert request(server.url, "GET", f"{RUNS}/{task}").status == 404
             # Whoever worked on it finds out when it wants to keep its lease.
-            assert asked.wait_disconnected(20)
+            assert model_request.wait_disconnected(20)
             assert request(server.url, "GET", "/readyz").status == 200
 
 
@@ -205,9 +209,9 @@ def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refu
         upload(server.url, "one.txt", b"first")
         upload(server.url, "two.txt", b"second")
         (data / "files" / "incoming" / new_id()).write_bytes(b"not whole yet")
-        made = recto(tmp_path, "backup", str(copy), "--data", str(data))
-    assert (made.code, made.err) == (0, "")
-    assert made.out.startswith(f"Copied to {copy} with 2 files. ")
+        done = recto(tmp_path, "backup", str(copy), "--data", str(data))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Copied to {copy} with 2 files. ")
     assert blobs(copy) == [b"first", b"second"]
     assert all(path.stat().st_mode & 0o077 == 0 for path in (copy / "files").rglob("*"))
     with ServerProcess.serve(copy, {}) as server:

@@ -98,9 +98,9 @@ def test_C1_tools_have_the_tokens_that_a_page_counts_for_them(model: str):
     tools, wire = (load_object(out) or {})["tools"], SPEAKERS[model.partition(":")[0]]
     offers = Registry(load_folder_tools(Path("agents/guide"))).offers(["hello"])
     facts = Facts(log=(), target=Target(wire=wire), tools=offers)
-    counted = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}
+    tokens_by_source = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}
     assert isinstance(tools, dict)
-    assert (code, tools["hello"]) == (0, counted["hello"])
+    assert (code, tools["hello"]) == (0, tokens_by_source["hello"])
 
 
 def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
@@ -111,8 +111,8 @@ def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
     tokens = OFFLINE.count((prompt.removesuffix("\n"),))[0]
     assert f"tokens  {tokens} of the system prompt, a budget of 100; including the tools" in lines
     assert "tool    hello: Say hello, whatever the skill." in lines
-    taken = "cut     use_skill: skill directory: 3 skills: triggers and scenarios left out"
-    assert [line for line in lines if line.startswith(taken)]
+    expected_line = "cut     use_skill: skill directory: 3 skills: triggers and scenarios left out"
+    assert [line for line in lines if line.startswith(expected_line)]
     assert f"over    {tokens} tokens, over the budget of 100: identity, SOP and tools are never cut" in lines
 
 

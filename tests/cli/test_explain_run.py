@@ -70,27 +70,32 @@ def test_C1_explain_shows_a_call_and_what_changed_since_the_one_before(served: S
 
 
 def test_C1_explain_as_json_has_all_of_it(served: Served):
-    found = load_object(explain(served, "two", "2", "--json").out) or {}
-    sent = served.model.requests[2].body
-    assert (found["run"], found["runId"], found["n"], found["bytes"]) == (served.runs["two"], "two", 2, len(sent))
-    assert (found["verified"], found["before"]) == (True, {"run": served.runs["two"], "n": 1})
-    assert cast("Mapping[str, Json]", found["difference"])["prefixBreak"] is None
-    assert cast("list[Json]", found["parts"])
+    output_row = load_object(explain(served, "two", "2", "--json").out) or {}
+    body = served.model.requests[2].body
+    assert (output_row["run"], output_row["runId"], output_row["n"], output_row["bytes"]) == (
+        served.runs["two"],
+        "two",
+        2,
+        len(body),
+    )
+    assert (output_row["verified"], output_row["before"]) == (True, {"run": served.runs["two"], "n": 1})
+    assert cast("Mapping[str, Json]", output_row["difference"])["prefixBreak"] is None
+    assert cast("list[Json]", output_row["parts"])
 
 
 def test_C1_explain_gives_a_call_away_as_curl_and_har_without_its_address(served: Served):
-    sent = served.model.requests[0].body.decode()
+    body = served.model.requests[0].body.decode()
     curl, har = explain(served, "one", "--curl").out, explain(served, "one", "--har").out
-    assert sent in curl
+    assert body in curl
     assert "$RECTO_MODEL_URL" in curl
     entries = cast("Mapping[str, list[Json]]", (load_object(har) or {})["log"])["entries"]
     data = cast("Mapping[str, Mapping[str, Json]]", entries[0])["request"]["postData"]
-    assert cast("Mapping[str, Json]", data)["text"] == sent
+    assert cast("Mapping[str, Json]", data)["text"] == body
     assert served.model.url not in curl + har
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "expected"),
     [
         (("nobodys",), FAILED, "There is no run 'nobodys'."),
         (("two", "9"), FAILED, "There is no call"),
@@ -100,10 +105,10 @@ def test_C1_explain_gives_a_call_away_as_curl_and_har_without_its_address(served
         (("two", "--json", "--curl"), WRONG_USE, "choose one of --json, --curl and --har"),
     ],
 )
-def test_C1_explain_says_what_is_wrong(served: Served, words: tuple[str, ...], code: int, said: str):
+def test_C1_explain_says_what_is_wrong(served: Served, words: tuple[str, ...], code: int, expected: str):
     done = explain(served, *words)
     assert (done.code, done.out) == (code, "")
-    assert said in " ".join(done.err.split())
+    assert expected in " ".join(done.err.split())
 
 
 def test_C1_a_name_that_two_users_have_is_told_apart(served: Served):

@@ -63,8 +63,8 @@ def test_R2_json_has_the_messages_in_openai_form_the_manifest_and_the_tokens():
     function = {"name": "filesystem-read", "arguments": '{"filePath": "a.ts"}'}
     calls = [{"id": "c0", "type": "function", "function": function}]
     assert output["messages"][1] == {"role": "assistant", "content": None, "tool_calls": calls}
-    folded, rule = output["manifest"][3], {"ruleName": "newer reads", "ruleLink": "docs/rules.md#r2"}
-    assert folded == {
+    folded_row, rule = output["manifest"][3], {"ruleName": "newer reads", "ruleLink": "docs/rules.md#r2"}
+    assert folded_row == {
         "kind": "message",
         "source": "messages[2]",
         "role": "tool",
@@ -74,7 +74,7 @@ def test_R2_json_has_the_messages_in_openai_form_the_manifest_and_the_tokens():
         "words": READ,
         "reason": "a.ts: read 7 counted from the newest, 5 stay",
         "tokens": {"before": 7, "after": 22},
-        "span": folded["span"],
+        "span": folded_row["span"],
         "receipts": [
             {
                 "rule": "R2",
@@ -104,12 +104,12 @@ def test_R1_the_command_prints_what_folding_saves_and_writes_to_no_file(tmp_path
 
 
 def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart_from_repair():
-    said = run(str(SESSION), "--root", "/home/ada/shop").out
-    assert said.startswith(
+    output = run(str(SESSION), "--root", "/home/ada/shop").out
+    assert output.startswith(
         "A conversation, 36 messages: 2,008 tokens before, 1,640 after\n"
         "Folding saves 356 (18 %), other steps leave out 12.\n"
     )
-    row = next(line for line in said.splitlines() if "R2: newer reads" in line)
+    row = next(line for line in output.splitlines() if "R2: newer reads" in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == [
         "filesystem-read",
         "src/components/Button.tsx",
@@ -118,8 +118,8 @@ def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart
         "324",
         "44",
     ]
-    assert "repaired (R10): 1 x repair: 1 of 1 calls never got a result, 12 tokens less" in said
-    assert "Tokens are estimates, counted with o200k_base." in said
+    assert "repaired (R10): 1 x repair: 1 of 1 calls never got a result, 12 tokens less" in output
+    assert "Tokens are estimates, counted with o200k_base." in output
     each = run(str(SESSION), "--all", "--root", "/home/ada/shop").out
     assert (each.count(" call_0 "), each.count("terminal-execute")) == (1, 2)
 
@@ -128,7 +128,7 @@ LATE = ("--now", "1970-01-02T00:00:00Z")
 
 
 @pytest.mark.parametrize(
-    ("args", "tool", "folded"),
+    ("args", "tool", "expected"),
     [
         pytest.param((), "filesystem-read", [READ, READ], id="R2"),
         pytest.param(("--locale", "en"), "filesystem-read", [ENGLISH, ENGLISH], id="in another language"),
@@ -149,10 +149,10 @@ LATE = ("--now", "1970-01-02T00:00:00Z")
         pytest.param((*LATE, "--search-tool", "grep"), "grep", [SEARCH, SEARCH], id="R9 another tool"),
     ],
 )
-def test_R8_R9_R11_options_say_what_is_folded(args: tuple[str, ...], tool: str, folded: list[str]):
+def test_R8_R9_R11_options_say_what_is_folded(args: tuple[str, ...], tool: str, expected: list[str]):
     arguments: dict[str, object] = {"target" if tool == "open_file" else "filePath": "a.ts"}
-    rest = [f"result {n}" for n in range(len(folded), 7)]
-    assert results(folded_json("-", *args, stdin=seven(tool, arguments))) == [*folded, *rest]
+    rest = [f"result {n}" for n in range(len(expected), 7)]
+    assert results(folded_json("-", *args, stdin=seven(tool, arguments))) == [*expected, *rest]
 
 
 def test_R11_every_constant_is_a_setting_of_the_config_file(tmp_path: Path):
@@ -182,7 +182,7 @@ def test_C2_the_command_line_stands_over_the_config_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("[fold.reads]\nkeep = 0\n", "fold.reads.keep is 0; input should be greater than or equal to 1."),
         ("[fold.reads]\nkeeps = 5\n", "fold.reads.keeps is 5; extra inputs are not permitted."),
@@ -194,11 +194,11 @@ def test_C2_the_command_line_stands_over_the_config_file(tmp_path: Path):
         ],
     ],
 )
-def test_C2_a_wrong_setting_is_named_in_one_line(tmp_path: Path, text: str, said: str):
+def test_C2_a_wrong_setting_is_named_in_one_line(tmp_path: Path, text: str, expected: str):
     config = tmp_path / "recto.toml"
     config.write_text(text, encoding="utf-8")
     done = run("-", "--config", str(config), stdin=HELLO, code=2)
-    assert done.err.startswith(f"recto fold: Setting {said}")
+    assert done.err.startswith(f"recto fold: Setting {expected}")
     assert (done.err.count("\n"), done.out) == (1, "")
 
 
@@ -207,7 +207,7 @@ PICTURE = b'[{"role": "system", "content": [{"type": "image_url", "image_url": {
 
 
 @pytest.mark.parametrize(
-    ("args", "stdin", "said"),
+    ("args", "stdin", "expected"),
     [
         (("-",), b"", "standard input: it is empty"),
         (("-",), b"\x00\x01", "standard input: it is a binary file; a conversation is JSON text"),
@@ -226,29 +226,29 @@ PICTURE = b'[{"role": "system", "content": [{"type": "image_url", "image_url": {
         ((), b"", "Missing argument 'FILE'"),
     ],
 )
-def test_C1_wrong_use_gets_a_clear_line_and_exit_code_2(args: tuple[str, ...], stdin: bytes, said: str):
+def test_C1_wrong_use_gets_a_clear_line_and_exit_code_2(args: tuple[str, ...], stdin: bytes, expected: str):
     done = run(*args, stdin=stdin, code=2)
-    assert said in done.err
+    assert expected in done.err
     assert done.out == ""
 
 
 def test_R6_R11_verbose_logs_a_line_per_call_and_twice_a_line_per_file_and_what_was_left_alone():
     talk = conversation(*[("filesystem-read", {"filePath": "a.ts"}, "word " * 100, n) for n in range(7)])
-    said = run("-", "-v", stdin=talk).err
-    assert re.fullmatch(r"INFO page of \d+ tokens, 2 results folded, 16\d tokens saved\n", said)
+    output = run("-", "-v", stdin=talk).err
+    assert re.fullmatch(r"INFO page of \d+ tokens, 2 results folded, 16\d tokens saved\n", output)
     assert run("-", "-vv", stdin=talk).err.startswith("DEBUG folded filesystem-read a.ts: 2\n")
     unnamed = conversation(("filesystem-read", {"filePath": ""}, "x", 1))
-    said = run("-", "-vv", stdin=unnamed).err
-    assert said.startswith("DEBUG left alone c0: the arguments of its call name no file\n")
+    output = run("-", "-vv", stdin=unnamed).err
+    assert output.startswith("DEBUG left alone c0: the arguments of its call name no file\n")
 
 
 @EACH_SESSION
 def test_a_long_session_is_told_by_its_own_tools_and_folder(known: Known, tmp_path: Path):
     file = tmp_path / "session.jsonl"
     file.write_bytes(known.data)
-    said = run(str(file)).out
-    assert re.match(rf"A [\w -]+ session, {sum(known.roles.values())} messages: ", said, re.IGNORECASE)
-    assert known.root not in said
-    assert known.note in said
+    output = run(str(file)).out
+    assert re.match(rf"A [\w -]+ session, {sum(known.roles.values())} messages: ", output, re.IGNORECASE)
+    assert known.root not in output
+    assert known.note in output
     folds = Counter(row["rule"] for row in folded_json(str(file))["manifest"] if row["decision"] == "folded")
     assert folds == known.folds

@@ -77,8 +77,8 @@ def test_R11_its_table_is_read_and_checked_as_those_of_the_others(tmp_path: Path
     talk = listings("dir", 0, 4, 5)
     assert results(run("--json", "--config", str(config), talk=talk)) == ["gone", *talk_from(1, 3)]
     config.write_text("[fold.listings]\nkeep = 0\n")
-    said = run("--config", str(config), talk=talk, code=2)
-    assert "Setting fold.listings.keep is 0; input should be greater than or equal to 1." in said
+    words = run("--config", str(config), talk=talk, code=2)
+    assert "Setting fold.listings.keep is 0; input should be greater than or equal to 1." in words
     config.write_text("[fold]\nlistings = false\n")
     assert results(run("--json", "--config", str(config), talk=talk)) == talk_from(0, 3)
 
@@ -95,8 +95,8 @@ def test_R11_its_receipts_and_the_report_have_its_number_and_why():
 def test_R11_a_rule_under_another_name_and_a_name_of_none_are_refused():
     with pytest.raises(SettingsError, match=r"^Setting fold\.search is 'terminal'; a rule is given under its own name"):
         FoldSettings(search=TERMINAL)
-    known = ", ".join(sorted(rule.name for rule in RULES))
-    with pytest.raises(SettingsError, match=rf"^Setting fold is 'read'; the rules are {known}\.$"):
+    rule_names = ", ".join(sorted(rule.name for rule in RULES))
+    with pytest.raises(SettingsError, match=rf"^Setting fold is 'read'; the rules are {rule_names}\.$"):
         FoldSettings(read=None)
 
 
@@ -104,20 +104,20 @@ def test_R11_no_two_rules_have_a_name_a_number_or_a_flag_in_common():
     names = [rule.name for rule in RULES]
     numbers = [number for rule in RULES for number in rule.numbers]
     flags = [option.flag for rule in RULES for option in rule.options]
-    for found in (names, numbers, flags):
-        assert sorted(set(found)) == sorted(found)
+    for table in (names, numbers, flags):
+        assert sorted(set(table)) == sorted(table)
 
 
 def test_R11_the_page_about_folding_shows_every_rule_as_it_is():
-    shown = re.search(r"```toml\n(.*?)```", DOCS, re.S)
-    assert shown is not None
-    told = tomllib.loads(shown[1])["fold"]
-    assert {name: table["on"] for name, table in told.items() if name not in ("case_sensitive", "recall_hint")} == {
-        rule.name: rule.on for rule in RULES
-    }
+    example = re.search(r"```toml\n(.*?)```", DOCS, re.S)
+    assert example is not None
+    settings_table = tomllib.loads(example[1])["fold"]
+    assert {
+        name: table["on"] for name, table in settings_table.items() if name not in ("case_sensitive", "recall_hint")
+    } == {rule.name: rule.on for rule in RULES}
     for rule in RULES:
         blank = replace(rule, tools=("x",), keep=99, placeholder="x", max_age=rule.max_age and timedelta(99))
-        table = fold_table(RULES).model_validate({rule.name: {**told[rule.name], "on": True}})
+        table = fold_table(RULES).model_validate({rule.name: {**settings_table[rule.name], "on": True}})
         assert with_table(FoldSettings(rules=(blank,)), table).rule(rule.name) == rule
         for number in rule.numbers:
             assert re.search(rf"^\| {number} \|.*{re.escape(rule.placeholder)}|^\| {number} \|.*the same", DOCS, re.M)

@@ -27,7 +27,7 @@ def logs_as_they_were() -> Iterator[None]:
     recto.setLevel(levels[1])
 
 
-class Written:
+class LogFile:
     """A logger of Recto's, and all that was written."""
 
     def __init__(self, form: Literal["text", "json"], level: str = "info", secrets: Secrets | None = None) -> None:
@@ -47,39 +47,39 @@ class Written:
 
 
 def test_C2_as_json_a_line_is_an_object_with_time_level_logger_and_message():
-    written = Written("json")
-    written.log.warning("run %s stopped", "r1")
-    row = written.row
+    log_output = LogFile("json")
+    log_output.log.warning("run %s stopped", "r1")
+    row = log_output.row
     assert list(row) == ["time", "level", "logger", "message"]
     assert str(row["time"]).endswith("+00:00")
     assert (row["level"], row["logger"], row["message"]) == ("warning", "recto.engine", "run r1 stopped")
 
 
 def test_C2_as_json_what_is_given_beside_the_message_is_a_field_but_never_one_of_ours():
-    written = Written("json")
+    log_output = LogFile("json")
     extra: dict[str, object] = {"run": "r1", "count": 3, "large": 2**70, "level": "forged", "of": ("a", 1)}
-    written.log.info("hello", extra=extra)
-    row = written.row
+    log_output.log.info("hello", extra=extra)
+    row = log_output.row
     assert (row["run"], row["count"], row["large"], row["of"]) == ("r1", 3, str(2**70), "('a', 1)")
     assert row["level"] == "info"
 
 
 @given(st.text(st.characters(codec=None), max_size=30), st.sampled_from(FORM))
 def test_C2_whatever_a_message_holds_it_is_one_line(words: str, form: Literal["text", "json"]):
-    written = Written(form)
-    written.log.info("got %s", words)
-    assert len(written.text.splitlines()) == 1
-    assert written.text.endswith("\n")
+    log_output = LogFile(form)
+    log_output.log.info("got %s", words)
+    assert len(log_output.text.splitlines()) == 1
+    assert log_output.text.endswith("\n")
 
 
 @given(st.text(max_size=30))
 def test_C2_what_failed_stands_below_its_line_set_in(words: str):
-    written = Written("text")
+    log_output = LogFile("text")
     try:
         raise ValueError(f"first\n2026-01-01T00:00:00 INFO recto.engine forged {words}")
     except ValueError:
-        written.log.exception("it failed")
-    first, *below = written.text.splitlines()
+        log_output.log.exception("it failed")
+    first, *below = log_output.text.splitlines()
     assert first.endswith("ERROR recto.engine it failed")
     assert below
     assert all(line.startswith("    ") for line in below)
@@ -87,27 +87,27 @@ def test_C2_what_failed_stands_below_its_line_set_in(words: str):
 
 @pytest.mark.parametrize("form", FORM)
 def test_C2_lines_below_the_level_are_not_written_nor_chatter_of_libraries(form: Literal["text", "json"]):
-    written = Written(form, "warning")
-    written.log.info("quiet")
+    log_output = LogFile(form, "warning")
+    log_output.log.info("quiet")
     logging.getLogger("asyncio").info("chatter")
-    assert written.text == ""
+    assert log_output.text == ""
     logging.getLogger("uvicorn.error").warning("loud")
-    assert "loud" in written.text
+    assert "loud" in log_output.text
 
 
 @pytest.mark.parametrize("form", FORM)
 def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"]):
     secrets = Secrets([SECRET, "sesame-open", "sesame-open-twice"])
-    written = Written(form, secrets=secrets)
+    log_output = LogFile(form, secrets=secrets)
     try:
         raise ValueError(f"wrong key {SECRET}, not sesame-open")
     except ValueError:
-        written.log.exception("refused %s and sesame-open-twice", SECRET, extra={"key": SECRET, "of": [SECRET]})
+        log_output.log.exception("refused %s and sesame-open-twice", SECRET, extra={"key": SECRET, "of": [SECRET]})
     secrets.add("learned-later")
-    written.log.info("and learned-later")
-    assert written.text.count(HIDDEN) >= 4
+    log_output.log.info("and learned-later")
+    assert log_output.text.count(HIDDEN) >= 4
     for part in ("a second", "second line", "sesame", "twice", "learned"):
-        assert part not in written.text
+        assert part not in log_output.text
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"])
     ],
 )
 def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, problem: str):
-    written = Written("json")
-    written.log.info("%s", words)
-    assert written.row["message"] == problem
+    log_output = LogFile("json")
+    log_output.log.info("%s", words)
+    assert log_output.row["message"] == problem
 
 
 @pytest.mark.parametrize(
@@ -151,19 +151,19 @@ def test_C2_hiding_takes_as_long_as_the_text_is_whatever_it_holds(piece: str):
 
 @pytest.mark.parametrize("form", FORM)
 def test_C2_of_a_text_too_long_for_a_line_its_beginning_is_told_and_that_there_was_more(form: Literal["text", "json"]):
-    written = Written(form)
+    log_output = LogFile(form)
     try:
         raise ValueError("no such " + "thing " * LONG)
     except ValueError:
-        written.log.exception("it %s failed", "word " * LONG, extra={"given": "more " * LONG})
-    assert len(written.text) < 60_000
-    assert "it word word" in written.text
-    assert "ValueError: no such thing" in written.text
-    assert "more characters)" in written.text
+        log_output.log.exception("it %s failed", "word " * LONG, extra={"given": "more " * LONG})
+    assert len(log_output.text) < 60_000
+    assert "it word word" in log_output.text
+    assert "ValueError: no such thing" in log_output.text
+    assert "more characters)" in log_output.text
 
 
 @given(st.integers(0, 200))
 def test_C2_no_half_of_a_secret_is_told_where_a_text_was_cut(before: int):
-    written = Written("json", secrets=Secrets(["sesame-open"]))
-    written.log.info("%s", "x" * (16_284 + before) + " sesame-open" * 3)
-    assert "ses" not in written.text
+    log_output = LogFile("json", secrets=Secrets(["sesame-open"]))
+    log_output.log.info("%s", "x" * (16_284 + before) + " sesame-open" * 3)
+    assert "ses" not in log_output.text

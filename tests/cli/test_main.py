@@ -14,7 +14,7 @@ from recto.cli.main import COMMANDS, CommandEntry, command_in
 from tests.cli.in_process import recto
 from tests.layers import ROOT
 
-LOADED = """
+LOADED_MODULES = """
 import sys
 sys.argv = ["recto", {words}]
 from recto.__main__ import main
@@ -25,43 +25,43 @@ finally:
 """
 
 
-@pytest.mark.parametrize("listed", COMMANDS, ids=lambda one: one.name)
-def test_C1_the_line_of_a_command_is_how_its_own_help_begins(listed: CommandEntry):
-    found = getattr(import_module(listed.module), listed.name)
-    own = found.info.help if isinstance(found, typer.Typer) else getdoc(found)
-    assert str(own).replace("\n", " ").startswith(listed.help)
-    assert not isinstance(found, typer.Typer) or found.info.name == listed.name
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda one: one.name)
+def test_C1_the_line_of_a_command_is_how_its_own_help_begins(row: CommandEntry):
+    command = getattr(import_module(row.module), row.name)
+    own = command.info.help if isinstance(command, typer.Typer) else getdoc(command)
+    assert str(own).replace("\n", " ").startswith(row.help)
+    assert not isinstance(command, typer.Typer) or command.info.name == row.name
 
 
 def loaded_by(*words: str) -> set[str]:
     """The modules that a command line loads."""
-    script = LOADED.format(words=", ".join(map(repr, words)))
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert shown.returncode == 0, shown.stderr
-    return set(shown.stdout.splitlines()[-1].split())
+    script = LOADED_MODULES.format(words=", ".join(map(repr, words)))
+    output_lines = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert output_lines.returncode == 0, output_lines.stderr
+    return set(output_lines.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("words", ["--help", "--version"])
 def test_C1_the_list_and_the_version_load_no_command(words: str):
-    loaded = loaded_by(words)
-    assert "typer" in loaded
-    assert loaded.isdisjoint({"pydantic", "asyncio", "aiohttp", "sqlalchemy", "rich.console"})
-    assert loaded.isdisjoint({listed.module for listed in COMMANDS})
+    modules = loaded_by(words)
+    assert "typer" in modules
+    assert modules.isdisjoint({"pydantic", "asyncio", "aiohttp", "sqlalchemy", "rich.console"})
+    assert modules.isdisjoint({row.module for row in COMMANDS})
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", [("agents", "explain", "chat"), ("user", "--help")], ids=" ".join)
 def test_C1_a_command_loads_neither_a_server_nor_a_database_it_does_not_use(words: tuple[str, ...]):
-    loaded = loaded_by(*words)
-    assert loaded.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "starlette", "rich.console", "recto.app.run_server"})
+    modules = loaded_by(*words)
+    assert modules.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "starlette", "rich.console", "recto.app.run_server"})
 
 
 @pytest.mark.full
 def test_C1_a_check_of_settings_loads_neither_a_server_nor_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    loaded = loaded_by("serve", "--check")
-    assert "recto.app.check_server" in loaded
-    assert loaded.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "prometheus_client", "recto.app.run_server"})
+    modules = loaded_by("serve", "--check")
+    assert "recto.app.check_server" in modules
+    assert modules.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "prometheus_client", "recto.app.run_server"})
 
 
 @pytest.mark.parametrize(
@@ -111,5 +111,5 @@ def test_C1_a_reader_that_leaves_ends_a_command_quietly(words: tuple[str, ...]):
 )
 def test_C1_help_names_every_option(command: str, options: tuple[str, ...]):
     done = recto(ROOT, *command.split(), "--help")
-    shown = " ".join(done.out.split())
-    assert (done.code, [option for option in options if option not in shown], "](" in shown) == (0, [], False)
+    output = " ".join(done.out.split())
+    assert (done.code, [option for option in options if option not in output], "](" in output) == (0, [], False)

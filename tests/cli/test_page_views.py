@@ -57,11 +57,11 @@ def a_page(log: tuple[Entry, ...] = LOG, history: int | None = None) -> SentPage
 
 
 def row_of(page: SentPage, **more: Json) -> Object:
-    rows = shown_rows(page.manifest.manifest_bytes(), page.body)
+    rows = shown_rows(page.manifest.rows(), page.body)
     return {**page.manifest.to_stored(), "parts": rows, "bytes": len(page.body), **more}
 
 
-def shown(page: SentPage) -> PageReport:
+def make_report(page: SentPage) -> PageReport:
     return read_page_report(row_of(page))
 
 
@@ -73,12 +73,12 @@ def printed(what: object, **options: bool) -> list[str]:
 
 
 def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
-    page = shown(a_page())
+    page = make_report(a_page())
     lines = list(part_lines(page, every=False))
-    (folded,) = [line for line in lines if (line.decision, line.rule) == ("folded", "R2")]
-    assert (folded.what, folded.before > folded.after) == ("result t0", True)
-    assert folded.why == "newer reads: a.ts: read 6 counted from the newest, 5 stay"
-    assert folded.words == "[该文件的历史读取内容已压缩,请参看最新读取结果]"
+    (folded_line,) = [line for line in lines if (line.decision, line.rule) == ("folded", "R2")]
+    assert (folded_line.what, folded_line.before > folded_line.after) == ("result t0", True)
+    assert folded_line.why == "newer reads: a.ts: read 6 counted from the newest, 5 stay"
+    assert folded_line.words == "[该文件的历史读取内容已压缩,请参看最新读取结果]"
     assert [line.words for line in lines if line.what == "user u0"] == ["你好"]
     assert (lines[-2].what, lines[-2].number) == ("10 messages", "6-15")
     assert len(list(part_lines(page, every=True))) == len(page.manifest.parts)
@@ -86,9 +86,9 @@ def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
 
 def test_C1_what_a_window_left_out_is_told_with_its_rule():
     log = (*LOG, AssistantMessage(id="z", parts=(Text(text="Done."),)), says("u1", "more"))
-    told = " ".join(printed(left_out(a_page(log, history=2).manifest)))
-    assert "S2 window of history: outside the newest 2 messages" in " ".join(told.split())
-    assert "messages" in told
+    printed_text = " ".join(printed(left_out(a_page(log, history=2).manifest)))
+    assert "S2 window of history: outside the newest 2 messages" in " ".join(printed_text.split())
+    assert "messages" in printed_text
     assert printed(left_out(a_page().manifest)) == ["Nothing was left out."]
 
 
@@ -97,23 +97,23 @@ def test_C1_what_a_window_left_out_is_told_with_its_rule():
 
 def next_page(*, log: tuple[Entry, ...] = LOG, prices: Json = None, **more: Json) -> list[str]:
     room: dict[str, Json] = {"window": 1_000, "compactAt": 800, "prices": prices}
-    known: dict[str, Json] = {"agent": "coder", "model": "x:y", "next": "finished", "notes": [BEFORE["finished"]]}
-    row = row_of(a_page(log), **(known | room | more))
+    settings: dict[str, Json] = {"agent": "coder", "model": "x:y", "next": "finished", "notes": [BEFORE["finished"]]}
+    row = row_of(a_page(log), **(settings | room | more))
     return printed(context_view(row))
 
 
 def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_why_and_what_that_saves():
     lines = next_page(prices=PRICES)
-    tokens, saved = a_page().manifest.tokens.tokens, a_page().manifest.tokens_saved
+    tokens, savings = a_page().manifest.tokens.tokens, a_page().manifest.tokens_saved
     assert lines[0] == "The next page: coder with x:y"
     assert set(lines[3]) == set("etsuar")
     text = "\n".join(lines)
     assert f"Window: {tokens} of 1,000 tokens, {tokens / 10:.0f} %." in text
     assert f"Older messages are summarised at 800 tokens (80 %): {800 - tokens} to go." in text
-    assert f"save {saved} tokens on each call." in text
-    assert f"This is {money(saved * 2 / 1e6)} USD, or {money(saved / 2e6)} USD if the provider" in text
-    folded = next(line for line in lines if "folded R2" in line)
-    assert "result t0" in folded
+    assert f"save {savings} tokens on each call." in text
+    assert f"This is {money(savings * 2 / 1e6)} USD, or {money(savings / 2e6)} USD if the provider" in text
+    folded_line = next(line for line in lines if "folded R2" in line)
+    assert "result t0" in folded_line
     assert "a.ts: read 6 counted from the newest, 5 stay" in " ".join(" ".join(lines).split())
     # The note that there is nothing to answer yet is omitted.
     assert "nothing to answer" not in text

@@ -109,7 +109,7 @@ def test_C1_a_file_that_cannot_be_had_is_told_in_a_line(tmp_path: Path):
 
 def test_C1_told_to_end_it_leaves_no_folder_and_no_children(tmp_path: Path):
     files = [DOCUMENTS / "long.pdf"] * 100
-    with begun(tmp_path, *files) as process:
+    with start_reading(tmp_path, *files) as process:
         children = descendants(process.pid)
         assert list(tmp_path.glob("recto-parsing-*"))
         # Nobody reads what it prints: it may wait for that just now.
@@ -124,28 +124,31 @@ def test_C1_told_to_end_it_leaves_no_folder_and_no_children(tmp_path: Path):
 def test_C1_what_a_killed_one_left_is_removed_by_the_next_and_nothing_that_is_in_use(tmp_path: Path):
     note = tmp_path / "note.txt"
     note.write_text("words")
-    with begun(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as killed:
+    with start_reading(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as killed:
         killed.kill()
-    with begun(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as living:
-        made = sorted(tmp_path.glob("recto-parsing-*"))
-        assert len(made) == 2
-        for folder in made:
+    with start_reading(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as living:
+        folders = sorted(tmp_path.glob("recto-parsing-*"))
+        assert len(folders) == 2
+        for folder in folders:
             os.utime(folder, (0, 0))
         (tmp_path / "recto-parsing-young").mkdir()
         (tmp_path / "recto-parsing-link").symlink_to(DOCUMENTS)
         subprocess.run([*COMMAND, note], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, capture_output=True)
-        left = sorted(tmp_path.glob("recto-parsing-*"))
+        folders_left = sorted(tmp_path.glob("recto-parsing-*"))
         living.terminate()
         living.wait(timeout=20)
-    assert [folder.name for folder in left if folder not in made] == ["recto-parsing-link", "recto-parsing-young"]
-    assert len(left) == 3
+    assert [folder.name for folder in folders_left if folder not in folders] == [
+        "recto-parsing-link",
+        "recto-parsing-young",
+    ]
+    assert len(folders_left) == 3
     assert (DOCUMENTS / "long.pdf").exists()
 
 
 def test_C1_an_interrupt_ends_it_at_once_and_leaves_no_folder_and_no_children(tmp_path: Path):
     # Tests that run in the background ignore interrupts, and who is started by somebody who ignores them does so too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with begun(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as process:
+    with start_reading(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as process:
         signal.signal(signal.SIGINT, before)
         children = descendants(process.pid)
         assert children
@@ -179,7 +182,7 @@ def test_C1_seconds_are_those_of_the_document_and_none_are_added_for_scans_it_do
 
 
 @contextmanager
-def begun(temporary: Path, *files: Path) -> Generator[subprocess.Popen[bytes]]:
+def start_reading(temporary: Path, *files: Path) -> Generator[subprocess.Popen[bytes]]:
     """A command in the middle of its files, with its temporary folders in this one."""
     environment = {**os.environ, "TMPDIR": str(temporary)}
     command, pipe = [*COMMAND, *files], subprocess.PIPE
@@ -193,7 +196,7 @@ def begun(temporary: Path, *files: Path) -> Generator[subprocess.Popen[bytes]]:
 
 
 def descendants(pid: int) -> list[int]:
-    found = [
+    files_found = [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
     ]
-    return [*found, *[below for child in found for below in descendants(child)]]
+    return [*files_found, *[below for child in files_found for below in descendants(child)]]

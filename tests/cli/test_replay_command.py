@@ -11,7 +11,7 @@ from tests.long_session import Known, sessions
 
 pytestmark = pytest.mark.full
 
-BY_NAME = {known.name: known for known in sessions()}
+BY_NAME = {traced.name: traced for traced in sessions()}
 MODEL = "anthropic:claude-opus-4-5"
 TINY = f'{{"model": "{MODEL.partition(":")[2]}", "system": "", "messages": [{{"role": "assistant", "content": "hi"}}]}}'
 
@@ -22,21 +22,21 @@ def run(folder: Path, *args: str, code: int = 0) -> Done:
     return done
 
 
-def write(folder: Path, known: Known) -> str:
-    (folder / f"{known.name}.jsonl").write_bytes(known.data)
-    return f"{known.name}.jsonl"
+def write(folder: Path, traced: Known) -> str:
+    (folder / f"{traced.name}.jsonl").write_bytes(traced.data)
+    return f"{traced.name}.jsonl"
 
 
 def test_C1_a_session_is_shown_under_every_policy_in_80_columns(tmp_path: Path):
     file = write(tmp_path, BY_NAME["pi"])
     before = (tmp_path / file).read_bytes()
     done = recto_process(tmp_path, "replay", file, COLUMNS="80", NO_COLOR="1")
-    shown = done.out
-    rows = [line.split() for line in shown.splitlines()]
-    assert shown.startswith("A pi session, 527 messages, 221 calls of anthropic:claude-opus-4-5\n")
+    output = done.out
+    rows = [line.split() for line in output.splitlines()]
+    assert output.startswith("A pi session, 527 messages, 221 calls of anthropic:claude-opus-4-5\n")
     assert [row[0] for row in rows[2:6]] == ["none", "eager", "clear", "cost"]
-    assert "--cut plays it as its agent summarised it." in shown
-    assert max(map(len, shown.splitlines())) <= 80
+    assert "--cut plays it as its agent summarised it." in output
+    assert max(map(len, output.splitlines())) <= 80
     assert "\x1b" not in done.out
     assert (done.code, done.err) == (0, "")
     assert (tmp_path / file).read_bytes() == before
@@ -47,33 +47,33 @@ def test_C1_several_sessions_have_a_row_each_and_a_sum_and_a_bad_one_spoils_none
     (tmp_path / "notes.json").write_text("# Notes")
     done = run(tmp_path, ".", "--json", "--model", MODEL, code=1)
     assert done.err == "recto replay: notes.json: it cannot be read as JSON: it breaks at column 1\n"
-    found = json.loads(done.out)
-    assert [session["name"] for session in found["sessions"]] == sorted(files)
-    assert found["problems"] == ["notes.json: it cannot be read as JSON: it breaks at column 1"]
-    for name, policy in found["sum"].items():
-        parts = [session["policies"][name] for session in found["sessions"]]
+    output_row = json.loads(done.out)
+    assert [session["name"] for session in output_row["sessions"]] == sorted(files)
+    assert output_row["problems"] == ["notes.json: it cannot be read as JSON: it breaks at column 1"]
+    for name, policy in output_row["sum"].items():
+        parts = [session["policies"][name] for session in output_row["sessions"]]
         assert policy["price"] == pytest.approx(sum(part["price"] for part in parts))
         assert policy["input"] == sum(part["input"] for part in parts)
         assert policy["worst"] == max(part["worst"] for part in parts)
-    shown = run(tmp_path, *files, "--model", MODEL, "--policy", "cost").out.splitlines()
-    assert [line.split()[0] for line in shown[1:4]] == files
-    assert shown[4].startswith("3 sessions, ")
-    assert [line.split()[0] for line in shown[6:8]] == ["none", "cost"]
-    assert max(map(len, shown)) <= 80
+    output = run(tmp_path, *files, "--model", MODEL, "--policy", "cost").out.splitlines()
+    assert [line.split()[0] for line in output[1:4]] == files
+    assert output[4].startswith("3 sessions, ")
+    assert [line.split()[0] for line in output[6:8]] == ["none", "cost"]
+    assert max(map(len, output)) <= 80
 
 
 def test_prices_the_window_and_a_picture_are_taken_from_the_command_line(tmp_path: Path):
     file = write(tmp_path, BY_NAME["pi"])
     prices = 'currency = "EUR"\nas_of = 2026-01-31\n[[prices]]\nmodels = ["*"]\ninput = 1\noutput = 0\n'
     (tmp_path / "prices.toml").write_text(prices)
-    asked = ("--plot", "replay.svg", "--prices", "prices.toml", "--policy", "none", "--window", "30000", "--json")
-    found = json.loads(run(tmp_path, file, *asked).out)
-    none = found["sessions"][0]["policies"]["none"]
-    assert (found["currency"], found["window"]) == ("EUR", 30_000)
+    flags = ("--plot", "replay.svg", "--prices", "prices.toml", "--policy", "none", "--window", "30000", "--json")
+    output_row = json.loads(run(tmp_path, file, *flags).out)
+    none = output_row["sessions"][0]["policies"]["none"]
+    assert (output_row["currency"], output_row["window"]) == ("EUR", 30_000)
     assert none["price"] == pytest.approx(none["input"] / 1_000_000)
-    assert 0 < none["full_at"] < found["sessions"][0]["calls"]
-    drawn = ElementTree.fromstring((tmp_path / "replay.svg").read_text(encoding="utf-8"))
-    assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
+    assert 0 < none["full_at"] < output_row["sessions"][0]["calls"]
+    svg = ElementTree.fromstring((tmp_path / "replay.svg").read_text(encoding="utf-8"))
+    assert svg.tag == "{http://www.w3.org/2000/svg}svg"
 
 
 @pytest.mark.parametrize(

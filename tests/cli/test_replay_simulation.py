@@ -10,10 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.cli.replay.evidence import Evidence, evidence, lines_in, quoted_lines
 from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES, PageChanges
-from recto.cli.replay.results import NONE, PlayedCall, ReplayedSession, play, replay_session, share_saved, worst_point
+from recto.cli.replay.results import (
+    NONE,
+    Evidence,
+    PlayedCall,
+    ReplayedSession,
+    evidence,
+    lines_in,
+    play,
+    quoted_lines,
+    replay_session,
+    share_saved,
+    worst_point,
+)
 from recto.cli.replay.stretches import CallStretch, ReplaySettings, SessionCall, stretches_of
 from recto.cli.sessions.reader import read_session
 from recto.cli.sessions.session import Session, SessionCompaction
@@ -51,7 +62,7 @@ def user(text: str = "go", minute: float = 0) -> UserMessage:
     return UserMessage(time=AT + timedelta(minutes=minute), parts=(Text(text=text),))
 
 
-def called(id: str, tool: str = "read", **arguments: object) -> AssistantMessage:
+def make_call(id: str, tool: str = "read", **arguments: object) -> AssistantMessage:
     call = ToolCall(id=id, name=tool, arguments=dump(arguments or {"path": "a.py"}).decode())
     return AssistantMessage(id=f"m-{id}", time=AT, parts=(call,))
 
@@ -62,13 +73,13 @@ def result(id: str, text: str = "x = 1", minute: float = 0) -> ToolMessage:
 
 
 def session_of(*messages: Message, **fields: object) -> Session:
-    known = Session(format="pi", messages=messages, tools=PI, model=MODEL)
-    return replace(known, **fields)
+    session_read = Session(format="pi", messages=messages, tools=PI, model=MODEL)
+    return replace(session_read, **fields)
 
 
-def numbers(known: Known, **fields: object) -> ReplayedSession:
+def numbers(traced: Known, **fields: object) -> ReplayedSession:
     settings = replace(SETTINGS, **{"model": MODEL, **fields})
-    return replay_session(read_session(known.data, source=known.name), known.name, settings)
+    return replay_session(read_session(traced.data, source=traced.name), traced.name, settings)
 
 
 # Made stretches and the changes that some policy might make in them
@@ -83,26 +94,26 @@ def messages(draw: st.DrawFn) -> Message:
         case "reply":
             return AssistantMessage(parts=(Text(text=text),))
         case "edit":
-            return called("c", "edit", path="a.py", oldText=text, newText="new")
+            return make_call("c", "edit", path="a.py", oldText=text, newText="new")
         case _:
             return result("c", text)
 
 
 @st.composite
 def played(draw: st.DrawFn) -> tuple[CallStretch, list[PageChanges]]:
-    said = draw(st.lists(messages(), max_size=14))
-    places = [place for place, message in enumerate(said) if isinstance(message, AssistantMessage)]
+    log_entries = draw(st.lists(messages(), max_size=14))
+    places = [place for place, message in enumerate(log_entries) if isinstance(message, AssistantMessage)]
     calls = tuple(
         SessionCall(place=place, number=number, model=MODEL, output=1, is_cold=number == 1 or draw(st.booleans()))
         for number, place in enumerate(places, 1)
     )
-    tokens = tuple(tokens_of(message, OFFLINE) for message in said)
+    tokens = tuple(tokens_of(message, OFFLINE) for message in log_entries)
     steps: list[PageChanges] = []
     for call in calls:
         changed = draw(st.sets(st.integers(0, max(call.place - 1, 0)), max_size=2)) if call.place else set[int]()
         # Texts of their own: what changes is never what stood there.
         steps.append({place: result("c", f"folded {call.number} {place}") for place in changed})
-    return CallStretch(messages=tuple(said), calls=calls, tokens=tokens, before=draw(st.integers(0, 9))), steps
+    return CallStretch(messages=tuple(log_entries), calls=calls, tokens=tokens, before=draw(st.integers(0, 9))), steps
 
 
 def naive_pages(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[list[Message]]:
@@ -117,7 +128,7 @@ def naive_pages(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[list
 
 
 def naive_calls(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[PlayedCall]:
-    found: list[PlayedCall] = []
+    calls: list[PlayedCall] = []
     last: list[Message] = []
     for call, page in zip(stretch.calls, naive_pages(stretch, steps), strict=True):
         common = 0
@@ -125,29 +136,29 @@ def naive_calls(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[Play
             common += 1
         prefix = 0 if call.is_cold else stretch.before + sum(tokens_of(one, OFFLINE) for one in page[:common])
         size = stretch.before + sum(tokens_of(one, OFFLINE) for one in page)
-        found.append(PlayedCall(input=size, cached=prefix, breaks=common < len(last)))
+        calls.append(PlayedCall(input=size, cached=prefix, breaks=common < len(last)))
         last = page
-    return found
+    return calls
 
 
 @given(played())
-def test_X2_a_call_costs_what_a_naive_replay_says(given_: tuple[CallStretch, list[PageChanges]]):
-    stretch, steps = given_
+def test_X2_a_call_costs_what_a_naive_replay_says(case: tuple[CallStretch, list[PageChanges]]):
+    stretch, steps = case
     assert list(play(stretch, steps)) == naive_calls(stretch, steps)
 
 
 @given(played())
-def test_evidence_is_what_a_naive_search_of_each_page_finds(given_: tuple[CallStretch, list[PageChanges]]):
-    stretch, steps = given_
-    quoted = kept = 0
+def test_evidence_is_what_a_naive_search_of_each_page_finds(case: tuple[CallStretch, list[PageChanges]]):
+    stretch, steps = case
+    quoted_count = kept_count = 0
     for call, page in zip(stretch.calls, naive_pages(stretch, steps), strict=True):
-        shown = {
+        visible_lines = {
             line for message in stretch.messages[: call.place] if message.role == "tool" for line in lines_in(message)
         }
         stands = {line for message in page for line in lines_in(message)}
-        lines = quoted_lines(stretch.messages[call.place], PI) & shown
-        quoted, kept = quoted + len(lines), kept + len(lines & stands)
-    assert evidence(stretch, steps, PI) == Evidence(quoted_count=quoted, kept_count=kept)
+        lines = quoted_lines(stretch.messages[call.place], PI) & visible_lines
+        quoted_count, kept_count = quoted_count + len(lines), kept_count + len(lines & stands)
+    assert evidence(stretch, steps, PI) == Evidence(quoted_count=quoted_count, kept_count=kept_count)
 
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n a = 1\n-b = 2\n+b = 3\n*** End Patch"
@@ -169,68 +180,68 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n a = 1\n-b = 2\n+b = 3\n***
 def test_the_edits_of_every_agent_quote_the_lines_they_replace(
     tools: AgentTools, tool: str, arguments: Mapping[str, object]
 ):
-    assert quoted_lines(called("c", tool, **arguments), tools) == {"a = 1", "b = 2"}
+    assert quoted_lines(make_call("c", tool, **arguments), tools) == {"a = 1", "b = 2"}
     # Whose session it is need not be known.
     plain = Session(format="openai", messages=())
-    assert quoted_lines(called("c", tool, **arguments), known_tools(plain.tools)) == {"a = 1", "b = 2"}
+    assert quoted_lines(make_call("c", tool, **arguments), known_tools(plain.tools)) == {"a = 1", "b = 2"}
 
 
 @pytest.mark.parametrize("tool", ["write", "read", "unknown"])
 def test_what_is_no_edit_quotes_nothing(tool: str):
-    assert quoted_lines(called("c", tool, path="a.py", content="a = 1", oldText=None), PI) == frozenset()
+    assert quoted_lines(make_call("c", tool, path="a.py", content="a = 1", oldText=None), PI) == frozenset()
     assert quoted_lines(AssistantMessage(parts=(ToolCall(id="c", name="edit", arguments="{"),)), PI) == frozenset()
 
 
-@pytest.mark.parametrize("shown", ["  7→    b = 2", "7\tb = 2", "00007| b = 2", "7: b = 2", "b = 2"])
-def test_a_line_is_found_under_the_numbers_that_tools_give_it(shown: str):
-    assert "b = 2" in lines_in(result("c", f"a\n{shown}\n"))
+@pytest.mark.parametrize("text_shown", ["  7→    b = 2", "7\tb = 2", "00007| b = 2", "7: b = 2", "b = 2"])
+def test_a_line_is_found_under_the_numbers_that_tools_give_it(text_shown: str):
+    assert "b = 2" in lines_in(result("c", f"a\n{text_shown}\n"))
 
 
 # How a session becomes calls
 
 
 def test_a_call_is_cold_after_the_life_of_the_cache_and_where_the_model_is_another():
-    said = [user(), called("1"), result("1", minute=4), called("2"), result("2", minute=9.1), called("3")]
-    last = (result("3", minute=9.2), called("4"))
-    (stretch,) = stretches_of(session_of(*said, *last, models={"m-4": "anthropic:other"}), SETTINGS)
+    messages = [user(), make_call("1"), result("1", minute=4), make_call("2"), result("2", minute=9.1), make_call("3")]
+    last = (result("3", minute=9.2), make_call("4"))
+    (stretch,) = stretches_of(session_of(*messages, *last, models={"m-4": "anthropic:other"}), SETTINGS)
     assert [call.is_cold for call in stretch.calls] == [True, False, True, True]
-    (stretch,) = stretches_of(session_of(*said, *last), replace(SETTINGS, cache_life=timedelta(minutes=6)))
+    (stretch,) = stretches_of(session_of(*messages, *last), replace(SETTINGS, cache_life=timedelta(minutes=6)))
     assert [call.is_cold for call in stretch.calls] == [True, False, False, False]
 
 
 def test_a_session_begins_anew_where_its_agent_cut_it_with_the_summary_and_what_it_kept():
-    said = (user("one"), called("1"), result("1"), called("2"), user("two"), called("3"))
-    session = session_of(*said, compactions=(SessionCompaction(place=4, first_kept=3, summary="short"),))
+    messages = (user("one"), make_call("1"), result("1"), make_call("2"), user("two"), make_call("3"))
+    session = session_of(*messages, compactions=(SessionCompaction(place=4, first_kept=3, summary="short"),))
     first, second = stretches_of(session, replace(SETTINGS, cut=True))
-    assert first.messages == said[:4]
+    assert first.messages == messages[:4]
     assert [message.role for message in second.messages] == ["user", "assistant", "user", "assistant"]
     assert second.messages[0] == UserMessage(parts=(Text(text="short"),))
     assert [(call.place, call.number, call.is_cold) for call in second.calls] == [(3, 3, True)]
     assert second.origin == 2
     (whole,) = stretches_of(session, SETTINGS)
-    assert (whole.messages, len(whole.calls)) == (said, 3)
+    assert (whole.messages, len(whole.calls)) == (messages, 3)
 
 
 def test_what_stands_before_the_conversation_is_what_the_provider_counted_more():
-    said = (user("one"), called("1"))
-    counted = tokens_of(said[0], OFFLINE)
-    for reported, before in ((counted + 700, 700), (counted - 1, 0)):
-        (stretch,) = stretches_of(session_of(*said, usages={"m-1": Usage(input=reported)}), SETTINGS)
+    messages = (user("one"), make_call("1"))
+    count = tokens_of(messages[0], OFFLINE)
+    for reported_tokens, before in ((count + 700, 700), (count - 1, 0)):
+        (stretch,) = stretches_of(session_of(*messages, usages={"m-1": Usage(input=reported_tokens)}), SETTINGS)
         assert stretch.before == before
         (page,) = play(stretch, [{}])
-        assert page.input == counted + before
+        assert page.input == count + before
 
 
 # Policies and what comes of them
 
 
 def test_clear_folds_all_but_the_newest_results_in_one_step_once_a_page_is_long():
-    said: list[Message] = [user()]
+    messages: list[Message] = [user()]
     for number in range(8):
-        said += [called(str(number)), result(str(number), "word " * 100)]
+        messages += [make_call(str(number)), result(str(number), "word " * 100)]
     settings = replace(SETTINGS, policies=("clear",), clear_over=500, clear_keep=2)
-    run = replay_session(session_of(*said), "s", settings).runs["clear"]
-    plain = replay_session(session_of(*said), "s", settings).runs[NONE]
+    run = replay_session(session_of(*messages), "s", settings).runs["clear"]
+    plain = replay_session(session_of(*messages), "s", settings).runs[NONE]
     over = next(place for place, page in enumerate(plain.pages) if page > 500)
     assert run.pages[:over] == plain.pages[:over]
     assert run.pages[over] < 500
@@ -238,11 +249,14 @@ def test_clear_folds_all_but_the_newest_results_in_one_step_once_a_page_is_long(
 
 
 def test_a_fold_of_a_read_counts_as_read_again_when_its_file_is_read_later():
-    said: list[Message] = [user()]
+    messages: list[Message] = [user()]
     for number in range(6):
-        said += [called(str(number), path="a.py" if number % 2 else f"{number}.py"), result(str(number), "word " * 100)]
+        messages += [
+            make_call(str(number), path="a.py" if number % 2 else f"{number}.py"),
+            result(str(number), "word " * 100),
+        ]
     settings = replace(SETTINGS, policies=("clear",), clear_over=100, clear_keep=0)
-    run = replay_session(session_of(*said, called("end")), "s", settings).runs["clear"]
+    run = replay_session(session_of(*messages, make_call("end")), "s", settings).runs["clear"]
     # Those of a.py but the last, which are read again.
     assert (run.folds, run.read_again) == (6, 2)
 
@@ -254,16 +268,16 @@ LEAST_KEPT = 0.999
 
 @EACH_SESSION
 def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(known: Known):
-    found = numbers(known)
-    base, eager, cost = (found.runs[name] for name in (NONE, "eager", "cost"))
-    assert found.calls == known.roles["assistant"]
-    assert {name: len(run.prices) for name, run in found.runs.items()} == dict.fromkeys(POLICIES, found.calls)
+    replayed = numbers(known)
+    base, eager, cost = (replayed.runs[name] for name in (NONE, "eager", "cost"))
+    assert replayed.calls == known.roles["assistant"]
+    assert {name: len(run.prices) for name, run in replayed.runs.items()} == dict.fromkeys(POLICIES, replayed.calls)
     assert (base.breaks, base.folds, base.read_again, worst_point(base, base)) == (0, 0, 0, 0.0)
     assert base.evidence.kept_count == base.evidence.quoted_count > 0
     # What is folded breaks the prefix, and costs more than it saves: that is why there is another policy.
     assert eager.breaks > 0
     assert sum(eager.pages) < sum(base.pages)
-    share = {name: share_saved(run, base) for name, run in found.runs.items()}
+    share = {name: share_saved(run, base) for name, run in replayed.runs.items()}
     assert share["eager"] < 0 == share[NONE] <= share["clear"] < share["cost"]
     assert share["cost"] > LEAST_SAVED.get(known.name, 0)
     assert cost.evidence.kept_count >= LEAST_KEPT * cost.evidence.quoted_count
@@ -273,13 +287,13 @@ def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(known: Known)
 
 
 def test_a_model_without_a_price_is_an_error_that_says_what_to_do():
-    with pytest.raises(NoPrice) as caught:
-        replay_session(session_of(user(), called("1"), model=""), "s", SETTINGS)
+    with pytest.raises(NoPrice) as caught_error:
+        replay_session(session_of(user(), make_call("1"), model=""), "s", SETTINGS)
     hint = "name a model with --model, such as openai:gpt-5, or a list with --prices"
-    assert str(caught.value) == f"it names no model; {hint}"
-    with pytest.raises(NoPrice) as caught:
-        replay_session(session_of(user("word " * 100), called("1"), model="short:x"), "s", SETTINGS)
-    assert str(caught.value) == f"short:x with a prompt of 105 tokens has no price in the list; {hint}"
+    assert str(caught_error.value) == f"it names no model; {hint}"
+    with pytest.raises(NoPrice) as caught_error:
+        replay_session(session_of(user("word " * 100), make_call("1"), model="short:x"), "s", SETTINGS)
+    assert str(caught_error.value) == f"short:x with a prompt of 105 tokens has no price in the list; {hint}"
 
 
 def test_a_session_without_a_reply_has_no_call_to_play():
@@ -289,8 +303,10 @@ def test_a_session_without_a_reply_has_no_call_to_play():
 
 def test_of_signed_thinking_the_words_are_counted_and_not_the_signature():
     def thinks(data: str) -> Session:
-        thought = Opaque(provider="anthropic", model=None, place="block", name="thinking", data=data)
-        return session_of(user(), AssistantMessage(id="a", parts=(thought, Text(text="Well."))), user(), called("1"))
+        reasoning = Opaque(provider="anthropic", model=None, place="block", name="thinking", data=data)
+        return session_of(
+            user(), AssistantMessage(id="a", parts=(reasoning, Text(text="Well."))), user(), make_call("1")
+        )
 
     words = '{"type":"thinking","thinking":"one two three","signature":"SIGNATURE"}'
     short = stretches_of(thinks(words.replace("SIGNATURE", "")), SETTINGS)[0].tokens
@@ -299,13 +315,13 @@ def test_of_signed_thinking_the_words_are_counted_and_not_the_signature():
 
 
 def test_the_picture_has_a_line_for_each_policy_and_a_point_for_each_call():
-    said = [user("word " * 100), called("1"), result("1"), called("2"), result("2"), called("3")]
-    one = replay_session(session_of(*said), "<a & b>", SETTINGS)
-    drawn = ElementTree.fromstring(plot_svg([one], SETTINGS))
+    messages = [user("word " * 100), make_call("1"), result("1"), make_call("2"), result("2"), make_call("3")]
+    one = replay_session(session_of(*messages), "<a & b>", SETTINGS)
+    svg = ElementTree.fromstring(plot_svg([one], SETTINGS))
     space = "{http://www.w3.org/2000/svg}"
-    lines = drawn.findall(f"{space}polyline")
+    lines = svg.findall(f"{space}polyline")
     assert len(lines) == 2 * len(POLICIES)
     assert {len((line.get("points") or "").split()) for line in lines} == {3}
-    words = [text.text or "" for text in drawn.iter(f"{space}text")]
+    words = [text.text or "" for text in svg.iter(f"{space}text")]
     assert all(any(word.startswith(policy) for word in words) for policy in POLICIES)
-    assert drawn.findtext(f"{space}title") == "<a & b>"
+    assert svg.findtext(f"{space}title") == "<a & b>"

@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.full
 
 
-def refused(folder: Path, *flags: str, **environment: str) -> str:
+def failure_of(folder: Path, *flags: str, **environment: str) -> str:
     """What `recto serve` says in one line where it does not start."""
     done = recto(folder, "serve", *flags, **environment)
     assert (done.code, done.out) == (WRONG_USE, ""), done.err
@@ -58,9 +58,9 @@ def refused(folder: Path, *flags: str, **environment: str) -> str:
 def test_C2_a_setting_that_means_nothing_stops_the_start(
     tmp_path: Path, environment: Mapping[str, str], words: list[str]
 ):
-    said = refused(tmp_path, **{"RECTO_PORT": "0", **environment})
-    assert [word for word in words if word not in said] == []
-    assert "s3cret" not in said
+    output = failure_of(tmp_path, **{"RECTO_PORT": "0", **environment})
+    assert [word for word in words if word not in output] == []
+    assert "s3cret" not in output
     assert "RECTO_DATABASE_URL" not in environment or list(tmp_path.iterdir()) == []
 
 
@@ -82,7 +82,7 @@ def test_C2_a_flag_or_a_file_that_means_nothing_stops_the_start(
 ):
     if text:
         (tmp_path / "recto.toml").write_text(text)
-    assert word in refused(tmp_path, *flags)
+    assert word in failure_of(tmp_path, *flags)
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_C1_S3_hello_shows_a_file_read_a_tool_and_a_skill_in_the_terminal_s_lang
     tmp_path: Path, language: str, headings: list[str], calls: str, first: str
 ):
     lines = hello(tmp_path, LANG=language)
-    shown = [line for line in lines if line.startswith("── ")]
-    assert [line.startswith(f"── {words}") for line, words in zip(shown, headings, strict=True)] == [True] * 3
-    made = [line.split()[1].partition("(")[0] for line in lines if line.startswith(f"{calls} ")]
-    assert made == ["calculator", "read_files", "use_skill", "save_life_context"]
+    sections = [line for line in lines if line.startswith("── ")]
+    assert [line.startswith(f"── {words}") for line, words in zip(sections, headings, strict=True)] == [True] * 3
+    file_names = [line.split()[1].partition("(")[0] for line in lines if line.startswith(f"{calls} ")]
+    assert file_names == ["calculator", "read_files", "use_skill", "save_life_context"]
     assert any(line.endswith("→ 84") for line in lines)
     *_, opening, looking, _, _ = lines
     assert opening == first
@@ -160,16 +160,16 @@ def test_C1_S3_hello_shows_a_file_read_a_tool_and_a_skill_in_the_terminal_s_lang
 
 def test_C1_a_second_server_on_the_same_folder_is_refused(tmp_path: Path):
     with ServerProcess.serve(tmp_path / "data", {}) as server:
-        said = refused(tmp_path, "--port", "0", "--data", str(tmp_path / "data"))
-        assert "another Recto is using it" in said
+        output = failure_of(tmp_path, "--port", "0", "--data", str(tmp_path / "data"))
+        assert "another Recto is using it" in output
         assert request(server.url, "GET", "/readyz").status == 200
 
 
 def test_C1_a_port_somebody_else_has_is_a_failure_that_says_so(tmp_path: Path):
-    with socket.socket() as taken, pytest.raises(NotStarted) as failed:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
+    with socket.socket() as busy_socket, pytest.raises(NotStarted) as failed:
+        busy_socket.bind(("127.0.0.1", 0))
+        busy_socket.listen()
+        port = str(busy_socket.getsockname()[1])
         with ServerProcess(["recto", "serve", "--port", port, "--data", str(tmp_path / "data")], {}):
             pass
     assert failed.value.code == FAILED
@@ -213,7 +213,7 @@ def test_C1_asked_to_stop_it_stops_with_code_0(tmp_path: Path, runs: int):
             tasks = [start(server.url, ask("hi")) for _ in range(runs)]
             readers = [Reader(lambda: server.url, task) for task in tasks]
             for reader in readers:
-                reader.wait_for(lambda sent: sent.number == 1)
+                reader.wait_for(lambda received: received.number == 1)
             model.wait_requests(runs)
             assert server.stop(60) == 0
             assert "Traceback" not in server.output

@@ -37,10 +37,10 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     done = check(tmp_path, "--port", "9999")
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    shown = {line.split(" = ")[0] for line in lines}
-    assert SETTINGS.keys() <= shown
-    assert {f"limits.{name}" for name in Limits.model_fields} <= shown
-    assert {name for provider in PROVIDERS for name in (provider.key_setting, provider.url_setting)} <= shown
+    names_shown = {line.split(" = ")[0] for line in lines}
+    assert SETTINGS.keys() <= names_shown
+    assert {f"limits.{name}" for name in Limits.model_fields} <= names_shown
+    assert {name for provider in PROVIDERS for name in (provider.key_setting, provider.url_setting)} <= names_shown
     agents = "agents: chat, coder, coder-zh, docs, vibe, vibe-en"
     assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", agents} <= {*lines}
     assert {"agent = (not set)", "where nobody is named: vibe on /api/v1/chat, chat everywhere else"} <= {*lines}
@@ -70,8 +70,8 @@ def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, 
     assert done.code == 0, done.err
     assert "kept-secret" not in done.out + done.err
     for name in environment.keys() - {"RECTO_MODEL"}:
-        shown = next(line for line in done.out.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
-        assert shown.endswith("(set, not shown)") or "(hidden)@" in shown
+        settings_line = next(line for line in done.out.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
+        assert settings_line.endswith("(set, not shown)") or "(hidden)@" in settings_line
 
 
 # Starting again
@@ -129,9 +129,9 @@ def test_C2_no_secret_gets_into_the_logs_of_a_server_at_work(tmp_path: Path):
         }
         with ServerProcess.serve(tmp_path, settings, token=None) as server:
             token = (tmp_path / "token").read_text().strip()
-            heard = run(server.url, ask("hi"), token=token)
-            assert heard[-1].event["type"] == "RUN_ERROR"
-            assert key not in str(heard)
+            received_events = run(server.url, ask("hi"), token=token)
+            assert received_events[-1].event["type"] == "RUN_ERROR"
+            assert key not in str(received_events)
             assert request(server.url, "GET", f"{RUNS}/1?token={token}", token=jwt).status == 401
             assert server.stop() == 0
             first, *lines = server.output.splitlines()

@@ -17,16 +17,18 @@ def test_C2_languages_are_named_as_tesseract_names_them(languages: str):
 
 @pytest.mark.parametrize("languages", ["a b", "eng,deu", "+eng", "eng+", "../eng", "eng\n", " "])
 def test_C2_languages_that_are_none_are_told_in_words(languages: str):
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as caught_error:
         load_settings({}, {"RECTO_OCR": languages}, None)
     problem = "it is languages as tesseract names them, such as chi_sim+eng, or nothing."
-    assert str(refused.value).startswith(f"Setting RECTO_OCR is {languages!r}; ")
-    assert str(refused.value).endswith(problem)
+    assert str(caught_error.value).startswith(f"Setting RECTO_OCR is {languages!r}; ")
+    assert str(caught_error.value).endswith(problem)
 
 
 def test_C2_settings_of_providers_are_no_unknown_names():
-    named = {name for one in PROVIDERS for name in (one.key_setting, one.url_setting) if name.startswith(PREFIX)}
-    assert named | {"RECTO_URL"} == OTHERS
+    setting_names = {
+        name for one in PROVIDERS for name in (one.key_setting, one.url_setting) if name.startswith(PREFIX)
+    }
+    assert setting_names | {"RECTO_URL"} == OTHERS
 
 
 NO_SUCH = (
@@ -46,33 +48,33 @@ anything = "is another command's"
 """
 
 
-def told(name: str, *meant: str) -> str:
+def error_for(name: str, *suggestions: str) -> str:
     """How what is said of an unknown name begins."""
-    return NO_SUCH.format(name=name, mean=f"; did you mean {' or '.join(meant)}?" if meant else ".")
+    return NO_SUCH.format(name=name, mean=f"; did you mean {' or '.join(suggestions)}?" if suggestions else ".")
 
 
 def test_C2_every_mistake_is_told_at_once_with_what_was_perhaps_meant(tmp_path: Path):
     file = tmp_path / "recto.toml"
     file.write_text(FILE, encoding="utf-8")
     environment = {"RECTO_PROT": "s3cret", "RECTO_modle": "x", "RECTO_XYZ": "x", "RECTO_LOG_LEVEL": "loud"}
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as caught_error:
         load_settings({"port": 70_000}, environment, file)
     expected = [
         "Setting port is '(not shown)'; put it under [server] in recto.toml.",
-        told("sever", "server").replace("no such setting", "no such table"),
+        error_for("sever", "server").replace("no such setting", "no such table"),
         "Setting server.model is 3; input should be a valid string.",
-        told("server.prot", "port"),
+        error_for("server.prot", "port"),
         "Setting limits.seconds is -1; input should be greater than 0.",
-        told("limits.step", "steps"),
-        told("RECTO_PROT", "RECTO_PORT"),
-        told("RECTO_XYZ"),
-        told("RECTO_modle", "RECTO_MODE", "RECTO_MODEL"),
+        error_for("limits.step", "steps"),
+        error_for("RECTO_PROT", "RECTO_PORT"),
+        error_for("RECTO_XYZ"),
+        error_for("RECTO_modle", "RECTO_MODE", "RECTO_MODEL"),
         "Setting RECTO_LOG_LEVEL is 'loud'; input should be 'debug', 'info', 'warning' or 'error'.",
         "Setting --port is 70000; input should be less than or equal to 65535.",
     ]
-    lines = str(refused.value).splitlines()
+    lines = str(caught_error.value).splitlines()
     assert [line for line, begins in zip(lines, expected, strict=True) if not line.startswith(begins)] == []
-    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in str(caught_error.value)
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "named", "folder", "here"),
+    ("files", "found_file", "folder", "here"),
     [
         pytest.param(["agents/shop/AGENT.md"], None, "agents", "used", id="used without being named"),
         pytest.param(["agents/shop/AGENT.md"], "mine", "mine", None, id="unless another is named"),
@@ -94,10 +96,10 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("in_a_folder")
 def test_C2_the_agents_of_the_current_folder_are_used_without_being_named(
-    files: Sequence[str], named: str | None, folder: str, here: str
+    files: Sequence[str], found_file: str | None, folder: str, here: str
 ):
     for file in map(Path, files):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("Who it is.", encoding="utf-8")
-    settings = load_settings({}, {"RECTO_AGENTS": named} if named else {}, None)
+    settings = load_settings({}, {"RECTO_AGENTS": found_file} if found_file else {}, None)
     assert (settings.agents, settings.agents_here) == (Path(folder) if folder else None, here)

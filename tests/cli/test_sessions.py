@@ -33,9 +33,9 @@ def lines(*rows: object) -> bytes:
 
 
 def refusal(data: bytes) -> str:
-    with pytest.raises(NotAConversation) as caught:
+    with pytest.raises(NotAConversation) as caught_error:
         read_session(data, source="talk.json")
-    return str(caught.value)
+    return str(caught_error.value)
 
 
 def test_an_object_with_messages_and_an_array_of_them_are_a_conversation():
@@ -48,7 +48,7 @@ BLOCKS = [
     {"type": "thinking", "thinking": "Look.", "signature": "sig"},
     {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}},
 ]
-SIGNED = 'anthropic:claude thinking {"type":"thinking","thinking":"Look.","signature":"sig"}'
+SIGNED_TEXT = 'anthropic:claude thinking {"type":"thinking","thinking":"Look.","signature":"sig"}'
 ANSWER = {"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 BODIES: dict[str, tuple[Json, list[str]]] = {
@@ -69,7 +69,7 @@ BODIES: dict[str, tuple[Json, list[str]]] = {
             "model": "claude",
             "messages": [{"role": "assistant", "content": BLOCKS}, {"role": "user", "content": [ANSWER]}],
         },
-        [f' assistant: {SIGNED} + t1 = ls {{"path":"."}}', " result of t1: a.py"],
+        [f' assistant: {SIGNED_TEXT} + t1 = ls {{"path":"."}}', " result of t1: a.py"],
     ),
     "an image": ({"messages": [{"role": "user", "content": [IMAGE]}]}, [" user: image aGk= image/png"]),
 }
@@ -169,10 +169,12 @@ def test_nesting_too_deep_to_be_written_again_is_refused(levels: int, filler: by
 
 
 def test_a_problem_with_a_huge_value_is_still_one_short_line():
-    said = refusal(json.dumps([HELLO | {"timestamp": "soon\n" * 10_000}]).encode())
-    assert said.startswith("talk.json: it cannot be read as a conversation: messages[0].timestamp: must be millisecond")
-    assert len(said) < 500
-    assert "\n" not in said
+    output = refusal(json.dumps([HELLO | {"timestamp": "soon\n" * 10_000}]).encode())
+    assert output.startswith(
+        "talk.json: it cannot be read as a conversation: messages[0].timestamp: must be millisecond"
+    )
+    assert len(output) < 500
+    assert "\n" not in output
 
 
 # A row of every kind, so that chance finds its way past the door: one node of one of them is damaged at a time.

@@ -26,7 +26,7 @@ def row(kind: str, uuid: str | None, parent: str | None, **fields: object) -> Js
     return envelope | {"type": kind, "uuid": uuid} | fields
 
 
-def said(uuid: str, parent: str | None, content: object, **fields: object) -> Json:
+def message_row(uuid: str, parent: str | None, content: object, **fields: object) -> Json:
     return row("user", uuid, parent, message={"role": "user", "content": content}, **fields)
 
 
@@ -36,9 +36,9 @@ def replied(uuid: str, parent: str | None, reply: str, *blocks: object, **fields
     return row("assistant", uuid, parent, message=message | {"usage": usage}, **fields)
 
 
-def answered(uuid: str, parent: str, call: str) -> Json:
+def result_row(uuid: str, parent: str, call: str) -> Json:
     block = {"type": "tool_result", "tool_use_id": call, "content": "done"}
-    return said(uuid, parent, [block], toolUseResult={"stdout": "done"}, sourceToolAssistantUUID=parent)
+    return message_row(uuid, parent, [block], toolUseResult={"stdout": "done"}, sourceToolAssistantUUID=parent)
 
 
 def boundary(uuid: str, before: str) -> Json:
@@ -46,7 +46,7 @@ def boundary(uuid: str, before: str) -> Json:
 
 
 def summary(uuid: str, parent: str | None) -> Json:
-    return said(uuid, parent, "a summary", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    return message_row(uuid, parent, "a summary", isCompactSummary=True, isVisibleInTranscriptOnly=True)
 
 
 def text(words: str) -> Json:
@@ -65,20 +65,20 @@ def test_one_reply_in_several_rows_is_one_message():
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
     session = read(
         {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}, "isSnapshotUpdate": False},
-        said("u1", None, "go"),
+        message_row("u1", None, "go"),
         row("attachment", "x1", "u1", attachment={"type": "skill_listing", "content": "..."}),
         replied("a1", "x1", "msg1", thinking),
         replied("a2", "a1", "msg1", text("I look.")),
         replied("a3", "a2", "msg1", use("t1")),
         row("progress", "p1", "a3", data={"type": "hook_progress"}),
-        answered("r1", "a3", "t1"),
+        result_row("r1", "a3", "t1"),
         row("system", "y1", "r1", subtype="turn_duration", durationMs=5),
         {"type": "last-prompt", "lastPrompt": "go", "sessionId": "s1"},
     )
-    signed = 'anthropic:claude thinking {"type":"thinking","thinking":"Hm.","signature":"sig"}'
+    signed_text = 'anthropic:claude thinking {"type":"thinking","thinking":"Hm.","signature":"sig"}'
     assert outline(session) == [
         "u1 user: go",
-        f"a1 assistant: {signed} + I look. + {bash('t1')}",
+        f"a1 assistant: {signed_text} + I look. + {bash('t1')}",
         "r1 result of t1: done",
     ]
     assert {message.time for message in session.messages} == {AT}
@@ -92,41 +92,41 @@ def test_one_reply_in_several_rows_is_one_message():
     )
 
 
-GO, DONE = said("u1", None, "go"), ("r1 result of t1: done", "r2 result of t2: done")
-CALLED = (replied("a1", "u1", "msg1", use("t1")), replied("a2", "a1", "msg1", use("t2")))
-CALLED_LATE = CALLED[1] | {"parentUuid": "r1"}
+GO, DONE = message_row("u1", None, "go"), ("r1 result of t1: done", "r2 result of t2: done")
+CALL_ROWS = (replied("a1", "u1", "msg1", use("t1")), replied("a2", "a1", "msg1", use("t2")))
+CALLED_LATE = CALL_ROWS[1] | {"parentUuid": "r1"}
 REPLY = replied("a3", "r2", "msg2", text("both done"))
 PARALLEL = ("u1 user: go", f"a1 assistant: {bash('t1')} + {bash('t2')}")
 REWRITTEN = [
     boundary("b1", "a1"),
     summary("k1", "b1"),
     replied("a1", "k1", "msg1", text("kept")),
-    said("u2", "a1", "two"),
+    message_row("u2", "a1", "two"),
 ]
-KEPT = ("u1 user: go", "a1 assistant: kept", "u2 user: two")
+KEPT_LINES = ("u1 user: go", "a1 assistant: kept", "u2 user: two")
 ROWS: dict[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
     "a result between the rows of a reply with parallel calls": (
-        [GO, CALLED[0], answered("r1", "a1", "t1"), CALLED_LATE, answered("r2", "a2", "t2"), REPLY],
+        [GO, CALL_ROWS[0], result_row("r1", "a1", "t1"), CALLED_LATE, result_row("r2", "a2", "t2"), REPLY],
         (*PARALLEL, *DONE, "a3 assistant: both done"),
         (),
     ),
     "a result beside the path": (
-        [GO, *CALLED, answered("r1", "a1", "t1"), answered("r2", "a2", "t2"), REPLY],
+        [GO, *CALL_ROWS, result_row("r1", "a1", "t1"), result_row("r2", "a2", "t2"), REPLY],
         (*PARALLEL, *DONE, "a3 assistant: both done"),
         (),
     ),
     "a row of the reply beside the path": (
-        [GO, *CALLED, answered("r2", "a2", "t2"), answered("r1", "a1", "t1"), REPLY | {"parentUuid": "r1"}],
+        [GO, *CALL_ROWS, result_row("r2", "a2", "t2"), result_row("r1", "a1", "t1"), REPLY | {"parentUuid": "r1"}],
         (*PARALLEL, *reversed(DONE), "a3 assistant: both done"),
         (),
     ),
     "branches: the path to the newest message": (
         [
             GO,
-            said("u2", "u1", "a way given up"),
+            message_row("u2", "u1", "a way given up"),
             replied("a2", "u2", "msg1", use("t1")),
-            answered("r2", "a2", "t1"),
-            said("u3", "u1", "the way taken"),
+            result_row("r2", "a2", "t1"),
+            message_row("u3", "u1", "the way taken"),
         ],
         ("u1 user: go", "u3 user: the way taken"),
         ("3 messages on other branches are left out.",),
@@ -134,33 +134,33 @@ ROWS: dict[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
     "sidechains, which are no part of it": (
         [
             GO,
-            said("s1", None, "a task for a subagent", isSidechain=True),
+            message_row("s1", None, "a task for a subagent", isSidechain=True),
             replied("s2", "s1", "msg9", text("done"), isSidechain=True),
         ],
         ("u1 user: go",),
         (),
     ),
-    "a compaction that writes what it keeps again": ([GO, *REWRITTEN], KEPT, (ONE_COMPACTION,)),
+    "a compaction that writes what it keeps again": ([GO, *REWRITTEN], KEPT_LINES, (ONE_COMPACTION,)),
     "a compaction that keeps what stands before it": (
         [GO, replied("a1", "u1", "msg1", text("kept")), *REWRITTEN],
-        KEPT,
+        KEPT_LINES,
         (ONE_COMPACTION,),
     ),
     "a summary without a boundary": (
-        [GO, summary("k1", None), said("u2", "k1", "two")],
+        [GO, summary("k1", None), message_row("u2", "k1", "two")],
         ("u1 user: go", "u2 user: two"),
         (ONE_COMPACTION,),
     ),
     "rows without parents": (
-        [GO, replied("a1", None, "msg1", text("so")), said("u2", None, "two")],
+        [GO, replied("a1", None, "msg1", text("so")), message_row("u2", None, "two")],
         ("u1 user: go", "a1 assistant: so", "u2 user: two"),
         (),
     ),
     "an error of the service, left out, and a meta row, kept": (
         [
-            said("u1", None, "caveat", isMeta=True),
+            message_row("u1", None, "caveat", isMeta=True),
             replied("a1", "u1", "msg1", text("API Error: 529"), isApiErrorMessage=True),
-            said("u2", "a1", "again"),
+            message_row("u2", "a1", "again"),
         ],
         ("u1 user: caveat", "u2 user: again"),
         (),
@@ -169,7 +169,7 @@ ROWS: dict[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
         [
             GO,
             row("attachment", "x1", "u1", attachment={"type": "queued_command", "prompt": "and the tests"}),
-            said("u2", "x1", "well?"),
+            message_row("u2", "x1", "well?"),
         ],
         ("u1 user: go", "x1 user: and the tests", "u2 user: well?"),
         (),
@@ -178,7 +178,7 @@ ROWS: dict[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
         [
             GO,
             replied("a1", "u1", "msg1", text("half")),
-            said("u2", "a1", "well?"),
+            message_row("u2", "a1", "well?"),
             replied("a1", "u1", "msg1", text("whole")),
         ],
         ("u1 user: go", "a1 assistant: whole", "u2 user: well?"),
@@ -212,8 +212,8 @@ def test_a_session_has(rows: list[Json], lines: tuple[str, ...], notes: tuple[st
 
 def test_compactions_hide_nothing_and_their_summaries_are_left_out():
     session = read(
-        *(GO, boundary("b1", "u1"), summary("k1", "b1"), said("u2", "k1", "two")),
-        *(boundary("b2", "gone"), summary("k2", "b2"), said("u3", "k2", "three")),
+        *(GO, boundary("b1", "u1"), summary("k1", "b1"), message_row("u2", "k1", "two")),
+        *(boundary("b2", "gone"), summary("k2", "b2"), message_row("u3", "k2", "three")),
     )
     assert outline(session) == ["u1 user: go", "u2 user: two", "u3 user: three"]
     assert session.notes == ("2 compactions are ignored: the whole log is read.",)
@@ -238,15 +238,16 @@ def test_a_row_with_results_and_words_gives_a_message_for_each():
     empty: Json = {"type": "tool_result", "tool_use_id": "t1", "content": ""}
     failed: Json = {"type": "tool_result", "tool_use_id": "t2", "content": [text(""), image], "is_error": True}
     session = read(
-        replied("a1", None, "msg1", use("t1"), use("t2")), said("u1", "a1", [empty, failed, text("go on"), text("")])
+        replied("a1", None, "msg1", use("t1"), use("t2")),
+        message_row("u1", "a1", [empty, failed, text("go on"), text("")]),
     )
     assert outline(session)[1:] == ["u1 result of t1: ", "u1.1 error of t2: image aGk= image/png", "u1.2 user: go on"]
 
 
 def test_a_malformed_row_is_named_by_its_line():
-    with pytest.raises(NotAConversation) as caught:
+    with pytest.raises(NotAConversation) as caught_error:
         read(GO, replied("a1", "u1", "msg1", {"type": "tool_use", "name": "Bash"}))
-    assert str(caught.value) == (
+    assert str(caught_error.value) == (
         "session.jsonl: it cannot be read as a conversation: "
         "line 2: message.content[0].id: is missing; a string is needed"
     )

@@ -24,20 +24,20 @@ def item(kind: str, **fields: object) -> Json:
     return row("response_item", type=kind, **fields)
 
 
-def said(role: str, text: str) -> Json:
+def message_row(role: str, text: str) -> Json:
     kind = "output_text" if role == "assistant" else "input_text"
     return item("message", role=role, content=[{"type": kind, "text": text}])
 
 
-def called(call: str) -> Json:
+def call_row(call: str) -> Json:
     return item("function_call", name="shell", arguments='{"command":["ls"]}', call_id=call)
 
 
-def answered(call: str, output: object = "a.py") -> Json:
+def output_row(call: str, output: object = "a.py") -> Json:
     return item("function_call_output", call_id=call, output=output)
 
 
-def counted(tokens: int, total: int) -> Json:
+def usage_row(tokens: int, total: int) -> Json:
     info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": {"input_tokens": tokens}}
     return row("event_msg", type="token_count", info=info)
 
@@ -49,15 +49,15 @@ def shell(call: str) -> str:
 def test_a_rollout_is_read_whole():
     session = read(
         row("session_meta", id="s1", timestamp=TIME, cwd="/app"),
-        said("developer", "Be careful."),
+        message_row("developer", "Be careful."),
         row("turn_context", cwd="/elsewhere", model="gpt"),
-        said("user", "What is here?"),
+        message_row("user", "What is here?"),
         row("event_msg", type="user_message", message="What is here?"),
         item("reasoning", summary=[], content=None, encrypted_content="sealed"),
-        *(said("assistant", "I look."), called("c1"), called("c2"), counted(1000, 1100)),
-        *(answered("c1"), answered("c2")),
+        *(message_row("assistant", "I look."), call_row("c1"), call_row("c2"), usage_row(1000, 1100)),
+        *(output_row("c1"), output_row("c2")),
         item("web_search_call", status="completed", action={"type": "search", "query": "x"}),
-        *(said("assistant", "One file."), counted(1200, 2400)),
+        *(message_row("assistant", "One file."), usage_row(1200, 2400)),
     )
     assert outline(session) == [
         "m2 developer: Be careful.",
@@ -97,8 +97,8 @@ def test_calls_of_every_kind_are_calls():
         item("local_shell_call", id="lsh", call_id="c2", status="completed", action=action),
         item("local_shell_call", id="c3", call_id=None, status="completed", action=action),
         item("custom_tool_call_output", call_id="c1", output="Success."),
-        answered("c2"),
-        answered("c3", {"content": "a.py", "success": True}),
+        output_row("c2"),
+        output_row("c3", {"content": "a.py", "success": True}),
     )
     local = 'local_shell {"type":"exec","command":["ls"],"timeout_ms":null}'
     assert outline(session) == [
@@ -111,9 +111,11 @@ def test_calls_of_every_kind_are_calls():
 
 def test_images_and_system_messages_are_read():
     session = read(
-        said("system", "Be brief."),
+        message_row("system", "Be brief."),
         item("message", role="user", content=[{"type": "input_image", "image_url": "data:image/png;base64,aGk="}]),
-        answered("c1", [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "https://x.org/a"}]),
+        output_row(
+            "c1", [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "https://x.org/a"}]
+        ),
     )
     assert outline(session) == [
         "m1 system: Be brief.",
@@ -139,24 +141,24 @@ def test_images_and_system_messages_are_read():
     ],
 )
 def test_a_command_that_failed_is_an_error(output: object, error: str | None):
-    (message,) = read(answered("c1", output)).messages
+    (message,) = read(output_row("c1", output)).messages
     assert isinstance(message, ToolMessage)
     assert message.error == error
 
 
 def test_usage_told_twice_or_before_any_reply_belongs_to_no_reply():
     session = read(
-        *(counted(900, 1000), said("user", "go"), said("assistant", "one")),
-        *(counted(900, 1000), counted(1100, 2200), counted(1300, 3600)),
+        *(usage_row(900, 1000), message_row("user", "go"), message_row("assistant", "one")),
+        *(usage_row(900, 1000), usage_row(1100, 2200), usage_row(1300, 3600)),
     )
     assert session.usages == {"m3": Usage(input=1100)}
 
 
 def test_compactions_and_rollbacks_hide_nothing():
     session = read(
-        said("user", "one"),
+        message_row("user", "one"),
         row("compacted", message="a summary", replacement_history=[]),
-        said("user", "two"),
+        message_row("user", "two"),
         row("event_msg", type="thread_rolled_back", num_turns=1),
     )
     assert outline(session) == ["m1 user: one", "m3 user: two"]
@@ -168,10 +170,10 @@ def test_compactions_and_rollbacks_hide_nothing():
 
 
 def test_what_a_compaction_left_of_the_history_stands_for_all_before_it():
-    kept = [said("user", words)["payload"] for words in ("one", "a summary")]
-    session = read(said("user", "one"), row("compacted", message="", replacement_history=kept))
+    payloads = [message_row("user", words)["payload"] for words in ("one", "a summary")]
+    session = read(message_row("user", "one"), row("compacted", message="", replacement_history=payloads))
     assert session.compactions == (SessionCompaction(place=1, first_kept=1, summary="one\n\na summary"),)
 
 
 def test_the_working_folder_may_stand_in_the_first_turn():
-    assert read(row("turn_context", cwd="/app", model="gpt"), said("user", "go")).root == "/app"
+    assert read(row("turn_context", cwd="/app", model="gpt"), message_row("user", "go")).root == "/app"

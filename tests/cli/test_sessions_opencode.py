@@ -26,7 +26,7 @@ TOOLS = AgentTools(
     quote_args=("oldString",),
 )
 TOKENS: Json = {"input": 10, "output": 5, "reasoning": 2, "cache": {"read": 200, "write": 30}}
-USED = Usage(input=240, cached=200, cache_written=30, output=7)
+USAGE = Usage(input=240, cached=200, cache_written=30, output=7)
 PICTURE = "data:image/png;base64,aGk="
 
 Part: TypeAlias = dict[str, Json]
@@ -57,7 +57,7 @@ def text(words: str, **fields: Json) -> Part:
     return {"type": "text", "text": words, **fields}
 
 
-def used(call: str, status: str, **state: Json) -> Part:
+def tool_part(call: str, status: str, **state: Json) -> Part:
     times: Json = {"start": MILLISECONDS, "end": MILLISECONDS}
     return {
         "type": "tool",
@@ -75,7 +75,9 @@ def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
     picture: Part = {"type": "file", "mime": "image/png", "url": PICTURE, "filename": "a.png"}
     session = read(
         row("u1", "user", text("go"), picture),
-        reply("a1", BEGIN, text("I look."), used("c1", "completed", output="x = 1"), finished(), BEGIN, text("Done.")),
+        reply(
+            "a1", BEGIN, text("I look."), tool_part("c1", "completed", output="x = 1"), finished(), BEGIN, text("Done.")
+        ),
     )
     assert outline(session) == [
         "u1 user: go + image aGk= image/png a.png",
@@ -89,24 +91,24 @@ def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
         messages=(),
         root="/app",
         tools=TOOLS,
-        usages={"a1": USED},
+        usages={"a1": USAGE},
         models={"a1": "anthropic:claude", "a1.1": "anthropic:claude"},
     )
 
 
 def test_messages_as_the_server_lists_them_are_a_session_too():
-    listed = [row("u1", "user", text("go")), reply("a1", text("so"), tokens=TOKENS, path={"cwd": "/src"})]
-    session = read_session(json.dumps(listed).encode(), source="messages.json")
-    assert (session.root, session.usages) == ("/src", {"a1": USED})
+    session_rows = [row("u1", "user", text("go")), reply("a1", text("so"), tokens=TOKENS, path={"cwd": "/src"})]
+    session = read_session(json.dumps(session_rows).encode(), source="messages.json")
+    assert (session.root, session.usages) == ("/src", {"a1": USAGE})
     assert outline(session) == ["u1 user: go", "a1 assistant: so"]
 
 
 @pytest.mark.parametrize(
     ("part", "result"),
     [
-        (used("c1", "completed", output=""), "result of c1: "),
-        (used("c1", "error", error="no such file"), "error of c1: no such file"),
-        (used("c1", "running"), "error of c1: [Tool execution was interrupted]"),
+        (tool_part("c1", "completed", output=""), "result of c1: "),
+        (tool_part("c1", "error", error="no such file"), "error of c1: no such file"),
+        (tool_part("c1", "running"), "error of c1: [Tool execution was interrupted]"),
     ],
 )
 def test_every_call_has_a_result_as_opencode_tells_it_to_the_model(part: Part, result: str):
@@ -125,9 +127,12 @@ def test_what_the_model_never_saw_is_left_out():
 
 def test_a_summary_cuts_the_page_behind_it_and_hides_nothing():
     rows = [row("u1", "user", text("go")), reply("a1", text("one")), reply("a2", text("two"))]
-    asked = row("u2", "user", {"type": "compaction", "auto": True, "tail_start_id": "a2"})
+    compaction_row = row("u2", "user", {"type": "compaction", "auto": True, "tail_start_id": "a2"})
     session = read(
-        *rows, asked, reply("a3", text("a summary"), summary=True, parentID="u2"), row("u3", "user", text("on"))
+        *rows,
+        compaction_row,
+        reply("a3", text("a summary"), summary=True, parentID="u2"),
+        row("u3", "user", text("on")),
     )
     assert [message.id for message in session.messages] == ["u1", "a1", "a2", "u2", "a3", "u3"]
     assert outline(session)[3] == "u2 user: What did we do so far?"
@@ -137,7 +142,9 @@ def test_a_summary_cuts_the_page_behind_it_and_hides_nothing():
 
 WHOLE = exported(
     row("u1", "user", text("go"), {"type": "file", "mime": "image/png", "url": PICTURE}, {"type": "compaction"}),
-    reply("a1", BEGIN, text("I look."), used("c1", "completed", output="x"), finished(), summary=True, parentID="u1"),
+    reply(
+        "a1", BEGIN, text("I look."), tool_part("c1", "completed", output="x"), finished(), summary=True, parentID="u1"
+    ),
 )
 
 

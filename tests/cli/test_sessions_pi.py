@@ -29,7 +29,7 @@ def entry(id: str, parent: str | None, **message: object) -> Json:
     return row("message", id, parent, message=message)
 
 
-def said(id: str, parent: str | None, text: str) -> Json:
+def message_row(id: str, parent: str | None, text: str) -> Json:
     return entry(id, parent, role="user", content=text)
 
 
@@ -40,14 +40,14 @@ def linear(text: str) -> Json:
 def test_a_session_is_read_whole():
     usage = {"input": 10, "output": 5, "cacheRead": 200, "cacheWrite": 30, "totalTokens": 245}
     call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py", "limit": 5}}
-    shown = [{"type": "text", "text": "x = 1"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]
+    parts_shown = [{"type": "text", "text": "x = 1"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]
     reply = {"content": [{"type": "text", "text": "I look."}, call], "provider": "p", "model": "m", "usage": usage}
     session = read(
         HEADER,
-        said("u1", None, "What is in a.py?"),
+        message_row("u1", None, "What is in a.py?"),
         row("model_change", "x1", "u1", provider="p", modelId="m"),
         entry("a1", "x1", role="assistant", **reply),
-        entry("t1", "a1", role="toolResult", toolCallId="c1", toolName="read", content=shown, isError=False),
+        entry("t1", "a1", role="toolResult", toolCallId="c1", toolName="read", content=parts_shown, isError=False),
         entry("t2", "t1", role="toolResult", toolCallId="c2", toolName="bash", content=[], isError=True),
     )
     assert outline(session) == [
@@ -75,8 +75,13 @@ def test_a_linear_log_of_version_1_names_its_messages_by_line():
 
 def test_a_tree_is_read_along_the_path_to_its_last_entry():
     session = read(
-        *(HEADER, said("u1", None, "start"), said("u2", "u1", "a way given up"), said("u3", "u2", "further")),
-        said("u4", "u1", "the way taken"),
+        *(
+            HEADER,
+            message_row("u1", None, "start"),
+            message_row("u2", "u1", "a way given up"),
+            message_row("u3", "u2", "further"),
+        ),
+        message_row("u4", "u1", "the way taken"),
         row("label", "l1", "u4", targetId="u1", label="here"),
     )
     assert outline(session) == ["u1 user: start", "u4 user: the way taken"]
@@ -85,8 +90,8 @@ def test_a_tree_is_read_along_the_path_to_its_last_entry():
 
 def test_compactions_hide_nothing():
     cut = row("compaction", "k1", "u1", summary="s", firstKeptEntryId="u1")
-    shown = entry("s2", "u2", role="compactionSummary", summary="s", tokensBefore=9)
-    session = read(HEADER, said("u1", None, "one"), cut, said("u2", "k1", "two"), shown)
+    summary_row = entry("s2", "u2", role="compactionSummary", summary="s", tokensBefore=9)
+    session = read(HEADER, message_row("u1", None, "one"), cut, message_row("u2", "k1", "two"), summary_row)
     assert outline(session) == ["u1 user: one", "u2 user: two"]
     assert session.notes == ("1 compaction is ignored: the whole log is read.",)
     assert session.compactions == (SessionCompaction(place=1, first_kept=0, summary="s"),)
@@ -94,27 +99,27 @@ def test_compactions_hide_nothing():
 
 def test_a_compaction_of_version_1_names_the_line_that_is_kept_first():
     cut = {"type": "compaction", "timestamp": TIME, "summary": "s", "tokensBefore": 9}
-    for kept, first in (({"firstKeptEntryIndex": 2}, 1), ({"firstKeptEntryIndex": 99}, 2), ({}, 2)):
-        session = read(LINEAR, linear("0"), linear("1"), cut | kept, linear("2"))
+    for fields, first in (({"firstKeptEntryIndex": 2}, 1), ({"firstKeptEntryIndex": 99}, 2), ({}, 2)):
+        session = read(LINEAR, linear("0"), linear("1"), cut | fields, linear("2"))
         assert session.compactions == (SessionCompaction(place=2, first_kept=first, summary="s"),)
 
 
 def test_a_parent_that_is_missing_or_its_own_child_ends_the_path():
-    assert outline(read(HEADER, said("u2", "u1", "two"))) == ["u2 user: two"]
-    circle = read(HEADER, said("u1", "u2", "one"), said("u2", "u1", "two"))
+    assert outline(read(HEADER, message_row("u2", "u1", "two"))) == ["u2 user: two"]
+    circle = read(HEADER, message_row("u1", "u2", "one"), message_row("u2", "u1", "two"))
     assert outline(circle) == ["u1 user: one", "u2 user: two"]
 
 
 def test_version_4_is_read_along_its_main_lane():
-    def told(id: str, parent: str | None, text: str, lane: str = "main") -> Json:
-        return said(id, parent, text) | {"kind": "entry", "lane": lane, "timestamp": 1_767_323_045_000}
+    def custom_row(id: str, parent: str | None, text: str, lane: str = "main") -> Json:
+        return message_row(id, parent, text) | {"kind": "entry", "lane": lane, "timestamp": 1_767_323_045_000}
 
     rows = [
         {"kind": "header", "version": 4, "id": "s1", "createdAt": 1, "cwd": "/app"},
-        told("u1", None, "one"),
+        custom_row("u1", None, "one"),
         {"kind": "record", "type": "operation_started", "lane": "main", "id": "o1", "timestamp": 1},
-        told("u2", "u1", "two"),
-        told("u3", "u2", "aside", lane="helper"),
+        custom_row("u2", "u1", "two"),
+        custom_row("u3", "u2", "aside", lane="helper"),
         {"kind": "fact", "seq": 5, "fact": "name", "name": "talk"},
     ]
     assert outline(read(*rows)) == ["u1 user: one", "u2 user: two"]
@@ -142,7 +147,7 @@ def test_a_command_a_person_ran_is_told_as_pi_tells_it(fields: Json, text: str):
 
 def test_a_command_kept_from_the_model_is_left_out():
     bash = entry("b1", "u1", role="bashExecution", command="env", output="KEY=1", excludeFromContext=True)
-    assert outline(read(HEADER, said("u1", None, "hello"), bash)) == ["u1 user: hello"]
+    assert outline(read(HEADER, message_row("u1", None, "hello"), bash)) == ["u1 user: hello"]
 
 
 def test_messages_of_extensions_and_summaries_of_branches_are_told_as_pi_tells_them():
@@ -163,10 +168,10 @@ def test_messages_of_extensions_and_summaries_of_branches_are_told_as_pi_tells_t
 
 
 def test_signed_thinking_of_anthropic_is_kept_and_all_other_thinking_dropped():
-    signed = {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "sig"}
+    signed_block = {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "sig"}
     redacted = {"type": "thinking", "thinking": "[redacted]", "thinkingSignature": "sealed", "redacted": True}
     unsigned = {"type": "thinking", "thinking": "cut off", "thinkingSignature": ""}
-    content = [signed, redacted, unsigned, {"type": "text", "text": "Yes."}]
+    content = [signed_block, redacted, unsigned, {"type": "text", "text": "Yes."}]
     session = read(
         HEADER,
         entry("a1", None, role="assistant", api="anthropic-messages", model="claude", content=content),

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.full
 LONG_AGO = 7_200
 
 
-def stored(folder: Path) -> list[Path]:
+def list_stored(folder: Path) -> list[Path]:
     return [path for path in folder.glob("??/??/*") if is_ours(path.name)]
 
 
 def grow_old(folder: Path) -> None:
     """Have everything look as if no upload could still want it."""
     then = time.time() - LONG_AGO
-    for path in stored(folder):
+    for path in list_stored(folder):
         os.utime(path, (then, then))
 
 
@@ -40,18 +40,18 @@ def test_P9_a_restored_backup_does_not_start_on_the_storage_of_the_live_server_a
         assert recto(tmp_path, "backup", "monday", "--data", "live", **settings).code == 0
         url = upload(live.url, "tuesday.txt", b"tuesday")
         grow_old(shared)
-        with pytest.raises(NotStarted) as refused, ServerProcess.serve(tmp_path / "monday", settings):
+        with pytest.raises(NotStarted) as caught_error, ServerProcess.serve(tmp_path / "monday", settings):
             pass
         # Not by the way of a command either.
         deleted = recto(tmp_path, "user", "delete", "local", "--yes", "--data", "monday", **settings)
         assert deleted.code == WRONG_USE
         assert request(live.url, "GET", url.removeprefix(live.url), token=None).body == b"tuesday"
-    assert refused.value.code == WRONG_USE
-    said = str(refused.value).partition(": ")[2]
-    assert said.count("\n") == 1
-    assert "recto storage adopt --data DIR" in said
-    assert "Traceback" not in said
-    assert len(stored(shared)) == 2
+    assert caught_error.value.code == WRONG_USE
+    messages = str(caught_error.value).partition(": ")[2]
+    assert messages.count("\n") == 1
+    assert "recto storage adopt --data DIR" in messages
+    assert "Traceback" not in messages
+    assert len(list_stored(shared)) == 2
 
 
 def test_P9_two_data_folders_on_one_storage_until_the_second_adopts_it(tmp_path: Path):
@@ -69,20 +69,20 @@ def test_P9_two_data_folders_on_one_storage_until_the_second_adopts_it(tmp_path:
     assert (load_object((shared / LABEL).read_bytes()) or {})["owner"] == (tmp_path / "two" / "node").read_text()
     with ServerProcess.serve(tmp_path / "two", settings) as server:
         assert request(server.url, "GET", "/readyz").status == 200
-    with pytest.raises(NotStarted) as refused, ServerProcess.serve(tmp_path / "one", settings):
+    with pytest.raises(NotStarted) as caught_error, ServerProcess.serve(tmp_path / "one", settings):
         pass
-    assert refused.value.code == WRONG_USE
+    assert caught_error.value.code == WRONG_USE
 
 
 def test_C1_a_storage_that_is_down_stops_the_start_and_the_command_with_one_line(tmp_path: Path):
     with ServerProcess.serve(tmp_path / "data", {}):
         pass
     settings = {"RECTO_STORAGE_URL": S3Server(port=free_port()).url()}
-    with pytest.raises(NotStarted) as refused, ServerProcess.serve(tmp_path / "data", settings):
+    with pytest.raises(NotStarted) as caught_error, ServerProcess.serve(tmp_path / "data", settings):
         pass
-    assert refused.value.code == FAILED
-    assert str(refused.value).count("\n") == 1
-    assert "The storage of files cannot be used" in str(refused.value)
+    assert caught_error.value.code == FAILED
+    assert str(caught_error.value).count("\n") == 1
+    assert "The storage of files cannot be used" in str(caught_error.value)
     done = recto(tmp_path, "storage", "adopt", "--data", "data", **settings)
     assert done.code == FAILED
     assert done.err.startswith("recto storage adopt: The storage of files cannot be used")

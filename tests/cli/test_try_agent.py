@@ -28,7 +28,7 @@ def cut(plant: str) -> str:
 MODEL = ("--model", "compatible:small")
 
 
-def given(folder: Path, agent: str = AGENT, tools: str = TOOLS) -> Path:
+def write_agent(folder: Path, agent: str = AGENT, tools: str = TOOLS) -> Path:
     gardener = folder / "agents" / "gardener"
     gardener.mkdir(parents=True)
     (gardener / "AGENT.md").write_text(agent, encoding="utf-8")
@@ -36,17 +36,17 @@ def given(folder: Path, agent: str = AGENT, tools: str = TOOLS) -> Path:
     return gardener
 
 
-def tried(folder: Path, *words: str, answers: Sequence[Answer] = (), **environment: str) -> Done:
+def try_agent(folder: Path, *words: str, answers: Sequence[Answer] = (), **environment: str) -> Done:
     with ModelServer(answers) as model:
-        given = {"RECTO_MODEL_URL": model.url, **environment}
-        return recto_process(folder, "agents", "try", *words, stdin=b"", COLUMNS="200", **given)
+        environment_in_use = {"RECTO_MODEL_URL": model.url, **environment}
+        return recto_process(folder, "agents", "try", *words, stdin=b"", COLUMNS="200", **environment_in_use)
 
 
 def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leaves_nothing(tmp_path: Path):
-    given(tmp_path)
+    write_agent(tmp_path)
     call = Call(name="water", arguments='{"plant": "fern"}')
     elsewhere = f"sqlite:///{tmp_path / 'elsewhere.db'}"
-    code, out, err = tried(
+    code, out, err = try_agent(
         tmp_path,
         *("agents/gardener", "Water the fern.", *MODEL),
         answers=(Answer(text="Yes.", calls=(call,)), Answer(text="It has [half] a litre.")),
@@ -75,25 +75,25 @@ def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leave
     ],
 )
 def test_C1_try_makes_calls_that_ask_only_where_one_agrees(tmp_path: Path, more: tuple[str, ...], end: str):
-    given(tmp_path)
+    write_agent(tmp_path)
     answers = (Answer(calls=(Call(name="cut", arguments='{"plant": "rose"}'),)), Answer(text="Done."))
-    code, out, _ = tried(tmp_path, "agents/gardener", "Cut the rose.", *MODEL, *more, answers=answers)
+    code, out, _ = try_agent(tmp_path, "agents/gardener", "Cut the rose.", *MODEL, *more, answers=answers)
     assert (code, out[-len(end) :]) == (0, end)
     assert 'calls cut {"plant": "rose"}\n' in out
     assert ("gets rose is short now" in out) == bool(more)
 
 
 def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
-    given(tmp_path)
-    code, out, err = tried(tmp_path, "agents/gardener", "Hello?", *MODEL, answers=(failure(400, "never"),))
+    write_agent(tmp_path)
+    code, out, err = try_agent(tmp_path, "agents/gardener", "Hello?", *MODEL, answers=(failure(400, "never"),))
     assert code == 1
     assert out.startswith("Page 1: ")
     assert err.startswith("recto agents try: The model rejected the request.")
 
 
 def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):
-    given(tmp_path)
-    code, out, err = tried(tmp_path, "agents", "Hello?")
+    write_agent(tmp_path)
+    code, out, err = try_agent(tmp_path, "agents", "Hello?")
     assert (code, out) == (2, "")
     assert err == (
         "recto agents try: Setting FOLDER is 'agents'; there is neither AGENT.md nor tools.py nor skills in it. "

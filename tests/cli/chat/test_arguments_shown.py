@@ -24,15 +24,15 @@ CASES: list[tuple[Mapping[str, Json], list[str]]] = [
 ]
 
 
-def seen(arguments: Mapping[str, Json]) -> list[str]:
-    drawn = TerminalRenderer({"NO_COLOR": "1"}).render(arguments_view(arguments), 80)
-    return [line.strip() for line in drawn.splitlines() if line.strip()]
+def argument_lines(arguments: Mapping[str, Json]) -> list[str]:
+    card = TerminalRenderer({"NO_COLOR": "1"}).render(arguments_view(arguments), 80)
+    return [line.strip() for line in card.splitlines() if line.strip()]
 
 
 @pytest.mark.parametrize(("arguments", "lines"), CASES)
 def test_every_argument_is_shown(arguments: Mapping[str, Json], lines: list[str]) -> None:
-    assert seen(arguments) == lines
+    assert argument_lines(arguments) == lines
 
 
 def test_of_a_long_diff_it_is_told_how_many_lines_there_are_more() -> None:
-    assert "… 3 more lines" in seen({"filePath": "a.py", "content": LONG})[-1]
+    assert "… 3 more lines" in argument_lines({"filePath": "a.py", "content": LONG})[-1]

@@ -33,27 +33,27 @@ from recto.conversation.json import Json, Object
 DIFF = "Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-old\n+new\n+more\n"
 
 
-def text(said: str, message: str = "m1") -> Object:
-    return {"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": said}
+def text(text: str, message: str = "m1") -> Object:
+    return {"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": text}
 
 
-def begun(message: str = "m1") -> Object:
+def text_started(message: str = "m1") -> Object:
     return {"type": "TEXT_MESSAGE_START", "messageId": message}
 
 
-def opened(id: str, name: str) -> Object:
+def call_started(id: str, name: str) -> Object:
     return {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": "m1"}
 
 
-def arguments(id: str, said: str) -> Object:
-    return {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": said}
+def arguments(id: str, text: str) -> Object:
+    return {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": text}
 
 
-def answered(id: str, content: Json) -> Object:
+def call_result(id: str, content: Json) -> Object:
     return {"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": id, "content": content}
 
 
-def seen(*events: Object) -> tuple[LiveRun, list[Block]]:
+def play(*events: Object) -> tuple[LiveRun, list[Block]]:
     """What is left behind events, each a second after the one before, and all that they settled."""
     run, blocks = LiveRun(), list[Block]()
     for second, event in enumerate(events, start=1):
@@ -69,16 +69,16 @@ FINISHED: Object = {"type": "RUN_FINISHED", "outcome": {"type": "success"}}
 @pytest.mark.parametrize(
     ("events", "blocks"),
     [
-        ([begun(), text("A\n\nB"), END, FINISHED], [TextBlock(text="A\n"), TextBlock(text="B\n")]),
-        ([begun(), text("A")], []),
-        ([begun(), text("A"), FINISHED], [TextBlock(text="A\n")]),
-        ([{"type": "REASONING_MESSAGE_CONTENT", "delta": "Hm"}, begun(), text("A"), END], [
+        ([text_started(), text("A\n\nB"), END, FINISHED], [TextBlock(text="A\n"), TextBlock(text="B\n")]),
+        ([text_started(), text("A")], []),
+        ([text_started(), text("A"), FINISHED], [TextBlock(text="A\n")]),
+        ([{"type": "REASONING_MESSAGE_CONTENT", "delta": "Hm"}, text_started(), text("A"), END], [
             ReasoningBlock(text="Hm\n"), TextBlock(text="A\n")
         ]),
-        ([begun(), text("A\n\nB"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], [
+        ([text_started(), text("A\n\nB"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], [
             TextBlock(text="A\n"), DiscardBlock()
         ]),
-        ([begun(), text("B"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], []),
+        ([text_started(), text("B"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], []),
         ([{"type": "RUN_ERROR", "message": "No.", "code": "x"}], [FailureBlock(message="No.")]),
         ([{"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}], [EndBlock(how="cancelled")]),
         ([{**FINISHED, "result": {"finish": "length"}}], [EndBlock(how="length")]),
@@ -86,7 +86,7 @@ FINISHED: Object = {"type": "RUN_FINISHED", "outcome": {"type": "success"}}
     ],
 )  # fmt: skip
 def test_what_is_said_is_settled_in_blocks(events: list[Object], blocks: list[Block]) -> None:
-    assert seen(*events)[1] == blocks
+    assert play(*events)[1] == blocks
 
 
 def test_a_call_is_seen_from_its_name_to_its_result_with_what_it_shows_meanwhile() -> None:
@@ -95,11 +95,16 @@ def test_a_call_is_seen_from_its_name_to_its_result_with_what_it_shows_meanwhile
         "messageId": "c1-progress",
         "content": {"label": "make", "status": "running", "done": 1, "unit": "lines", "text": "building"},
     }
-    begins = [opened("c1", "terminal-execute"), arguments("c1", '{"command":'), arguments("c1", ' "make"}'), shows]
-    run, blocks = seen(*begins)
+    begins = [
+        call_started("c1", "terminal-execute"),
+        arguments("c1", '{"command":'),
+        arguments("c1", ' "make"}'),
+        shows,
+    ]
+    run, blocks = play(*begins)
     assert blocks == []
     assert [(call.output, summarize_arguments(call)) for call in run.running_calls] == [("building", "make")]
-    run, blocks = seen(*begins, answered("c1", '{"stdout": "ok", "stderr": "", "exitCode": 2}'))
+    run, blocks = play(*begins, call_result("c1", '{"stdout": "ok", "stderr": "", "exitCode": 2}'))
     assert run.running_calls == []
     assert [(block.call.seconds, block.call.has_failed) for block in blocks if isinstance(block, CallBlock)] == [
         (4.0, True)
@@ -108,7 +113,7 @@ def test_a_call_is_seen_from_its_name_to_its_result_with_what_it_shows_meanwhile
 
 def test_a_call_that_waited_for_a_person_is_timed_from_when_it_may_begin() -> None:
     waits: Object = {"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": []}}
-    run, blocks = seen(opened("c1", "send"), waits, {"type": "RUN_STARTED"}, answered("c1", "sent"))
+    run, blocks = play(call_started("c1", "send"), waits, {"type": "RUN_STARTED"}, call_result("c1", "sent"))
     assert [block.call.seconds for block in blocks if isinstance(block, CallBlock)] == [1.0]
     assert run.calls["c1"].result == "sent"
 
@@ -116,7 +121,11 @@ def test_a_call_that_waited_for_a_person_is_timed_from_when_it_may_begin() -> No
 def test_memory_stays_flat_however_much_is_said_and_called() -> None:
     run = LiveRun()
     for number in range(3_000):
-        for event in (text(f"line {number}\n"), opened(str(number), "x"), answered(str(number), "y" * 100_000)):
+        for event in (
+            text(f"line {number}\n"),
+            call_started(str(number), "x"),
+            call_result(str(number), "y" * 100_000),
+        ):
             run, _ = apply_event(run, event, 1.0)
     assert len(run.calls) == MOST_CALLS
     assert sum(len(call.result) for call in run.calls.values()) <= MOST_CALLS * 40_000
@@ -141,7 +150,7 @@ def test_what_was_said_makes_the_same_blocks_as_its_events_did() -> None:
     assert [call.id for call in run.running_calls] == ["c2"]
 
 
-def drawn(block: Block, width: int = 60, **environment: str) -> str:
+def draw(block: Block, width: int = 60, **environment: str) -> str:
     return TerminalRenderer(environment).render(block_view(block), width)
 
 
@@ -158,7 +167,7 @@ def drawn(block: Block, width: int = 60, **environment: str) -> str:
 )  # fmt: skip
 def test_a_call_is_one_line(call: dict[str, str], line: str) -> None:
     done = CallBlock(call=LiveCall(id="c", is_settled=True, **call))  # pyright: ignore[reportArgumentType] - texts alone
-    assert re.sub(r"\x1b\[[\d;]*m", "", drawn(done)).rstrip("\n") == line
+    assert re.sub(r"\x1b\[[\d;]*m", "", draw(done)).rstrip("\n") == line
 
 
 def test_nothing_that_was_written_means_anything_to_the_terminal() -> None:
@@ -172,7 +181,7 @@ def test_nothing_that_was_written_means_anything_to_the_terminal() -> None:
         ReasoningBlock(text=evil),
         CallBlock(call=call),
     ):
-        assert "\x1b[2J" not in drawn(block)
+        assert "\x1b[2J" not in draw(block)
     assert "\x1b[2J" not in TerminalRenderer({}).render(call_view(call), 60)
     waiting: Object = {"id": "c", "tool": evil, "arguments": "{}"}
     assert "\x1b" not in "".join(pending_lines([waiting], "t"))
@@ -180,8 +189,8 @@ def test_nothing_that_was_written_means_anything_to_the_terminal() -> None:
 
 def test_an_opened_call_shows_its_diff_in_colour_and_without_colour_where_asked() -> None:
     call = LiveCall(id="c", name="filesystem-edit", arguments='{"filePath": "a.py"}', result=DIFF, is_settled=True)
-    shown = TerminalRenderer({"TERM": "xterm-256color"}).render(call_view(call), 60)
-    assert "\x1b[32m    +new\x1b[0m" in shown or "\x1b[32m+new" in shown
+    output = TerminalRenderer({"TERM": "xterm-256color"}).render(call_view(call), 60)
+    assert "\x1b[32m    +new\x1b[0m" in output or "\x1b[32m+new" in output
     plain = TerminalRenderer({"TERM": "xterm-256color", "NO_COLOR": "1"}).render(call_view(call), 60)
     assert "\x1b[32m" not in plain
     assert diff_counts("no diff\n+x") == (0, 0)

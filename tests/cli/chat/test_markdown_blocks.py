@@ -42,11 +42,11 @@ BLOCKS = [
 
 def streamed(text: str, piece: int) -> list[Chunk]:
     """The chunks of a text that comes in pieces."""
-    found, tail = list[Chunk](), Tail()
+    chunks_found, tail = list[Chunk](), Tail()
     for at in range(0, len(text), piece):
         whole, tail = split_complete(tail.append(text[at : at + piece]))
-        found += whole
-    return [*found, *split_all(tail)]
+        chunks_found += whole
+    return [*chunks_found, *split_all(tail)]
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
@@ -55,7 +55,7 @@ def test_blocks_are_the_same_however_the_words_come(piece: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "whole", "rest"),
+    ("start", "whole", "rest"),
     [
         ("Half a para", [], "Half a para"),
         ("A line\n", [], "A line\n"),
@@ -72,8 +72,8 @@ def test_blocks_are_the_same_however_the_words_come(piece: int) -> None:
         ("\n\n\n", [], ""),
     ],
 )
-def test_only_what_is_whole_is_let_go(begun: str, whole: list[str], rest: str) -> None:
-    chunks, tail = split_complete(Tail(text=begun))
+def test_only_what_is_whole_is_let_go(start: str, whole: list[str], rest: str) -> None:
+    chunks, tail = split_complete(Tail(text=start))
     assert [chunk.text for chunk in chunks] == whole
     assert tail.visible_text.lstrip("\n") == rest
 
@@ -99,13 +99,13 @@ def test_a_long_block_is_let_go_by_lines_each_piece_whole_by_itself(opening: str
 @pytest.mark.parametrize("opening", ["```json\n", "| a |\n|---|\n", "- ", "# ", ""])
 @pytest.mark.parametrize("words", ["x" * 50, "word " * 10])
 def test_one_long_line_is_bounded_in_a_block_of_any_kind(opening: str, words: str) -> None:
-    tail, said = Tail(text=opening), ""
+    tail, spoken_text = Tail(text=opening), ""
     for _ in range(1_000):
         chunks, tail = split_complete(tail.append(words))
-        said += "".join(chunk.text for chunk in chunks)
+        spoken_text += "".join(chunk.text for chunk in chunks)
         assert len(tail.text) <= MOST_CHARACTERS + len(words)
-    said += "".join(chunk.text for chunk in split_all(tail))
-    assert said.count(words[0]) == 1_000 * words.count(words[0])
+    spoken_text += "".join(chunk.text for chunk in split_all(tail))
+    assert spoken_text.count(words[0]) == 1_000 * words.count(words[0])
 
 
 def test_a_fence_that_is_let_go_in_pieces_ends_with_a_mark_like_its_own() -> None:

@@ -23,7 +23,7 @@ from recto.errors import FileRefused, SettingsError
 
 
 @pytest.mark.parametrize(
-    ("typed", "means"),
+    ("line", "means"),
     [
         ("  \n", None),
         ("/help", TypedCommand(name="/help")),
@@ -35,12 +35,12 @@ from recto.errors import FileRefused, SettingsError
         ("看@a.txt，然后（@b.py）", TypedMessage(text="看@a.txt，然后（@b.py）", paths=("a.txt", "b.py"))),
     ],
 )
-def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: object) -> None:
-    assert parse_input(typed) == means
+def test_what_is_typed_is_a_command_or_words_with_files(line: str, means: object) -> None:
+    assert parse_input(line) == means
 
 
 @pytest.mark.parametrize(
-    ("before", "begun"),
+    ("before", "start"),
     [
         ("@", ""),
         ("see @src/a", "src/a"),
@@ -53,12 +53,12 @@ def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: objec
         ("see", None),
     ],
 )
-def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -> None:
-    assert find_path_prefix(before) == begun
+def test_a_path_is_completed_behind_an_at_sign(before: str, start: str | None) -> None:
+    assert find_path_prefix(before) == start
 
 
 @pytest.mark.parametrize(
-    ("typed", "completed"),
+    ("line", "completed"),
     [
         ("@my", '@"my file.txt"'),
         ('see @"my f', 'see @"my file.txt"'),
@@ -67,11 +67,11 @@ def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -
         ("看@表", '看@"表，新.txt"'),
     ],
 )
-def test_a_completed_path_is_read_as_that_path(tmp_path: Path, typed: str, completed: str) -> None:
+def test_a_completed_path_is_read_as_that_path(tmp_path: Path, line: str, completed: str) -> None:
     for name in ("my file.txt", "plain.txt", "表，新.txt"):
         (tmp_path / name).touch()
-    [found] = ChatCompleter(tmp_path, 10).get_completions(Document(typed), CompleteEvent())
-    assert typed[: len(typed) + found.start_position] + found.text == completed
+    [completion] = ChatCompleter(tmp_path, 10).get_completions(Document(line), CompleteEvent())
+    assert line[: len(line) + completion.start_position] + completion.text == completed
 
 
 def test_paths_that_begin_so_come_first() -> None:

@@ -175,7 +175,7 @@ def call_row(explanation: CallExplanation) -> dict[str, Json]:
         "skill": manifest.skill,
         **explanation.room,
         "composition": dict(composition(manifest)),
-        "parts": shown_rows(manifest.manifest_bytes(), explanation.page.body),
+        "parts": shown_rows(manifest.rows(), explanation.page.body),
         "before": before,
         "difference": explanation.difference.row() if explanation.difference else None,
     }

@@ -11,24 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from recto.cli.calls.call_report import (
-    PageReport,
-    changes,
-    composition_view,
-    left_out,
-    money,
-    new_table,
-    number_column,
-    part_lines,
-    parts_table,
-    read_page_report,
-    room_lines,
-    rule_lines,
-    saved_lines,
-    smaller_view,
-    text_column,
-    word_column,
-)
+from recto.cli.calls import call_report
 from recto.cli.translation import _, code_name, translations
 from recto.conversation.json import Object, as_list, as_object, objects
 from recto.errors import RequestRefused
@@ -44,7 +27,7 @@ SendRequest: TypeAlias = Callable[[str, Object | None], Awaitable[Object]]
 
 def context_view(row: Object) -> RenderableType:
     """Render the next page of a thread: composition, room, folded parts and savings."""
-    page = read_page_report(row)
+    page = call_report.read_page_report(row)
     # The note that there is nothing to answer yet is omitted
     notes = [str(note) for note in as_list(row.get("notes", ()), "notes")]
     texts = translations("notes")
@@ -55,7 +38,7 @@ def context_view(row: Object) -> RenderableType:
             (texts.get(note, note) for note in (notes[:-1] if row.get("next") == "finished" else notes)), style="yellow"
         ),
         *_page_lines(row, page),
-        *([BLANK, smaller_view(page)] if page.manifest.tokens_saved else []),
+        *([BLANK, call_report.smaller_view(page)] if page.manifest.tokens_saved else []),
     )
 
 
@@ -65,11 +48,11 @@ def call_view(row: Object, title: str, calls: Table | None = None, *, every: boo
     The row is what `recto explain --json` prints. `title` has placeholders for `n`, `calls` and `run`. `every` disables
     grouping of unchanged parts.
     """
-    page = read_page_report(row)
+    page = call_report.read_page_report(row)
     match row:
         case {"before": {"run": str(run), "n": number}, "difference": {**difference}}:
             since = _("Since call {n}") if run == row["run"] else _("Since call {n} of run {run}")
-            comparison = changes(difference, since.format(n=number, run=run[-8:]))
+            comparison = call_report.changes(difference, since.format(n=number, run=run[-8:]))
         case _:
             text = _("This is the first call for this purpose in the thread: there is nothing to compare it with.")
             comparison = Text(text)
@@ -79,10 +62,10 @@ def call_view(row: Object, title: str, calls: Table | None = None, *, every: boo
         *([BLANK, calls] if calls else []),
         *_page_lines(row, page),
         BLANK,
-        parts_table(list(part_lines(page, every=every))),
+        call_report.parts_table(list(call_report.part_lines(page, every=every))),
         BLANK,
-        left_out(page.manifest),
-        *_lines(rule_lines(page.manifest, every=every)),
+        call_report.left_out(page.manifest),
+        *_lines(call_report.rule_lines(page.manifest, every=every)),
         BLANK,
         comparison,
     )
@@ -90,13 +73,13 @@ def call_view(row: Object, title: str, calls: Table | None = None, *, every: boo
 
 def calls_table(rows: Sequence[tuple[int, Object]], current: int) -> Table:
     """Render a table of calls with a mark at the displayed one."""
-    table = new_table(
-        word_column(),
-        number_column(_("Call")),
-        word_column(_("Purpose")),
-        text_column(_("Model")),
-        number_column(_("Tokens")),
-        word_column(_("Finish")),
+    table = call_report.new_table(
+        call_report.word_column(),
+        call_report.number_column(_("Call")),
+        call_report.word_column(_("Purpose")),
+        call_report.text_column(_("Model")),
+        call_report.number_column(_("Tokens")),
+        call_report.word_column(_("Finish")),
     )
     for number, row in rows:
         tokens, purpose = row.get("tokens"), str(row["purpose"])
@@ -107,15 +90,15 @@ def calls_table(rows: Sequence[tuple[int, Object]], current: int) -> Table:
     return table
 
 
-def _page_lines(row: Object, page: PageReport) -> Iterator[RenderableType]:
+def _page_lines(row: Object, page: call_report.PageReport) -> Iterator[RenderableType]:
     yield BLANK
-    yield composition_view(page.manifest)
+    yield call_report.composition_view(page.manifest)
     yield BLANK
-    yield from _lines(room_lines(row))
-    yield from _lines(saved_lines(row, page.manifest))
+    yield from _lines(call_report.room_lines(row))
+    yield from _lines(call_report.saved_lines(row, page.manifest))
 
 
-def _first_lines(row: Object, page: PageReport) -> Iterator[str]:
+def _first_lines(row: Object, page: call_report.PageReport) -> Iterator[str]:
     skill = _(", skill {skill}").format(skill=page.manifest.skill) if page.manifest.skill else ""
     text = _("Purpose {purpose}, model {model}, agent {agent}{skill}, {started}")
     yield text.format(
@@ -137,14 +120,16 @@ def _first_lines(row: Object, page: PageReport) -> Iterator[str]:
         yield _("The provider counted {usage}.").format(usage=usage)
     match row:
         case {"price": int(price), "prices": {"currency": str(currency)}}:
-            yield _("The price was {price} {currency}.").format(price=money(price / PRICE_PARTS), currency=currency)
+            yield _("The price was {price} {currency}.").format(
+                price=call_report.money(price / PRICE_PARTS), currency=currency
+            )
         case {"error": str(error)}:
             yield _("The call failed: {error}").format(error=error)
         case _:
             pass
 
 
-def _size(page: PageReport) -> str:
+def _size(page: call_report.PageReport) -> str:
     return _("{tokens:,} tokens in {bytes:,} bytes").format(tokens=page.manifest.tokens.tokens, bytes=page.size)
 
 

@@ -57,7 +57,8 @@ class FolderServer:
 
     def __init__(self, options: FolderOptions, entry: ServerEntry, environment: Mapping[str, str]) -> None:
         self._options, self._entry, self._environment = options, entry, environment
-        self._thread: ServerThread | None = None
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
         self.data = find_data_folder(options, environment)
 
     def find(self) -> ServerLocation:
@@ -77,8 +78,9 @@ class FolderServer:
 
     def stop(self) -> None:
         """Stop the server if this process started it."""
+        self._stop.set()
         if self._thread:
-            self._thread.stop()
+            self._thread.join(STOP_SECONDS)
 
     def _start(self) -> ServerLocation | None:
         """Start a server in this process; return None if another process was faster."""
@@ -88,14 +90,13 @@ class FolderServer:
         flags = {name: value for name, value in vars(options).items() if name != "config"}
         settings = load_settings(flags, self._environment, options.config)
         workspace = settings.workspace or Path.cwd()
-        thread = ServerThread(replace(settings, host="127.0.0.1", port=0, workspace=workspace), self._entry)
+        settings = replace(settings, host="127.0.0.1", port=0, workspace=workspace)
         try:
-            url, token = thread.start()
+            self._thread, url, token = start_server(settings, self._entry, self._stop)
         except SettingsError:
             if is_locked(self.data):
                 return None
             raise
-        self._thread = thread
         address = self._find_address(url)
         return ServerLocation(address=replace(address, token=token or address.token), how="started", data=self.data)
 
@@ -103,51 +104,43 @@ class FolderServer:
         return find_server(url, None, {**self._environment, DATA: str(self.data)})
 
 
-class ServerThread:
-    """A server in a thread of this process. It logs to a file in the data folder, never to the screen."""
+def start_server(
+    settings: ServerSettings, entry: ServerEntry, stop: threading.Event
+) -> tuple[threading.Thread, str, str | None]:
+    """Start a server in a thread; return the thread, URL and local token. Raise the error that prevented the start.
 
-    def __init__(self, settings: ServerSettings, entry: ServerEntry) -> None:
-        self._settings, self._entry = settings, entry
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="recto-server", daemon=True)
-        self._ready = threading.Event()
-        self._address: tuple[str, str | None] | None = None
-        self._problem: Exception | None = None
+    The server logs to a file in the data folder, never to the screen.
+    """
+    from recto.cli.logs import Secrets, set_up_logs
+    from recto.cli.serve import secrets_of
 
-    def start(self) -> tuple[str, str | None]:
-        """Start the server and return its URL and local token. Raise the error that prevented the start."""
-        settings = self._settings
-        from recto.cli.logs import Secrets, set_up_logs
-        from recto.cli.serve import secrets_of
+    make_folder(settings.data)
+    (settings.data / LOG).touch(PRIVATE_FILE)
+    stream = (settings.data / LOG).open("a", encoding="utf-8")
+    set_up_logs(settings.log_level, settings.log_format, Secrets(secrets_of(settings, os.environ)), stream)
+    is_ready = threading.Event()
+    addresses: list[tuple[str, str | None]] = []
+    problems: list[Exception] = []
 
-        make_folder(settings.data)
-        (settings.data / LOG).touch(PRIVATE_FILE)
-        stream = (settings.data / LOG).open("a", encoding="utf-8")
-        set_up_logs(settings.log_level, settings.log_format, Secrets(secrets_of(settings, os.environ)), stream)
-        self._thread.start()
-        self._ready.wait()
-        if self._address is None:
-            raise self._problem or ServerUnreachable(
-                url=str(self._settings.data), problem="the server stopped during its start"
-            )
-        return self._address
+    def announce(url: str, token: str | None) -> None:
+        addresses.append((url, token))
+        is_ready.set()
 
-    def stop(self) -> None:
-        """Shut the server down in order."""
-        self._stop.set()
-        self._thread.join(STOP_SECONDS)
-
-    def _serve(self) -> None:
+    def serve() -> None:
         try:
-            self._entry.serve(self._settings, self._announce, self._stop)
+            entry.serve(settings, announce, stop)
         except (RectoError, OSError) as error:
-            self._problem = error
+            problems.append(error)
         finally:
-            self._ready.set()
+            is_ready.set()
 
-    def _announce(self, url: str, token: str | None) -> None:
-        self._address = url, token
-        self._ready.set()
+    thread = threading.Thread(target=serve, name="recto-server", daemon=True)
+    thread.start()
+    is_ready.wait()
+    for url, token in addresses:
+        return thread, url, token
+    problems.append(ServerUnreachable(url=str(settings.data), problem="the server stopped during its start"))
+    raise problems[0]
 
 
 def find_data_folder(options: FolderOptions, environment: Mapping[str, str]) -> Path:

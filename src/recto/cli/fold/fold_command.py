@@ -158,7 +158,7 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         if as_json:
             messages, parts = (
                 (load_object(page.body) or {}).get("messages"),
-                shown_rows(manifest.manifest_bytes(), page.body),
+                shown_rows(manifest.rows(), page.body),
             )
             result = {"messages": messages, "manifest": parts, "tokens": asdict(tokens_of_messages(manifest))}
             sys.stdout.buffer.write(dump(result) + b"\n")

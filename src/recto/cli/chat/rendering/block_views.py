@@ -13,18 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from recto.cli.chat.rendering.live_run import (
-    Block,
-    CallBlock,
-    DiscardBlock,
-    EndBlock,
-    FailureBlock,
-    LiveCall,
-    ReasoningBlock,
-    TextBlock,
-    UserBlock,
-    arguments_of,
-)
+from recto.cli.chat.rendering import live_run
 from recto.cli.translation import _
 from recto.conversation.json import Json, dump, leading_object
 
@@ -76,10 +65,10 @@ def markdown(text: str) -> RenderableType:
     return AnswerMarkdown(clean(text), code_theme="ansi_dark", hyperlinks=False)
 
 
-def block_view(block: Block) -> RenderableType:
+def block_view(block: live_run.Block) -> RenderableType:
     """Render a finished block."""
     match block:
-        case UserBlock():
+        case live_run.UserBlock():
             lines = clean(block.text).splitlines()
             message = Text(f"› {chr(10).join(lines[:USER_LINES])}", style="bold cyan")
             if len(lines) > USER_LINES:
@@ -87,17 +76,17 @@ def block_view(block: Block) -> RenderableType:
             for name in block.files:
                 message.append(f"  [{clean(name)}]", style="dim")
             return message
-        case TextBlock(text=text):
+        case live_run.TextBlock(text=text):
             return markdown(text)
-        case ReasoningBlock(text=text):
+        case live_run.ReasoningBlock(text=text):
             return Padding(Text(clean(text.strip()), style="dim italic"), (0, 0, 0, 2))
-        case CallBlock(call=call):
+        case live_run.CallBlock(call=call):
             return call_line(call)
-        case DiscardBlock():
+        case live_run.DiscardBlock():
             return Text(_("(discarded; the model answers again)"), style="dim")
-        case FailureBlock(message=message):
+        case live_run.FailureBlock(message=message):
             return Text(_("The run failed: {message}").format(message=clean(message)), style="red")
-        case EndBlock(how=how):
+        case live_run.EndBlock(how=how):
             texts = {
                 "cancelled": _("The run was stopped."),
                 "length": _("The answer is incomplete: it reached the model's output limit."),
@@ -111,18 +100,18 @@ def _more_lines(count: int) -> str:
     return "\n… " + _("{count} more lines").format(count=count)
 
 
-def needs_gap(block: Block, previous: Block | None) -> bool:
+def needs_gap(block: live_run.Block, previous: live_run.Block | None) -> bool:
     """Return True if an empty line separates the block from the previous one."""
     match block:
-        case TextBlock(joins=True) | ReasoningBlock(joins=True):
+        case live_run.TextBlock(joins=True) | live_run.ReasoningBlock(joins=True):
             return False
-        case CallBlock():
-            return not isinstance(previous, CallBlock)
+        case live_run.CallBlock():
+            return not isinstance(previous, live_run.CallBlock)
         case _:
             return True
 
 
-def call_line(call: LiveCall, mark: str = "●", seconds: float | None = None) -> Text:
+def call_line(call: live_run.LiveCall, mark: str = "●", seconds: float | None = None) -> Text:
     """Render a call in one line: tool, subject, result and duration."""
     # Without colours, only the mark shows a failure.
     mark = "✗" if call.has_failed else mark
@@ -145,9 +134,9 @@ def call_line(call: LiveCall, mark: str = "●", seconds: float | None = None) -
     return line
 
 
-def summarize_arguments(call: LiveCall) -> str:
+def summarize_arguments(call: live_run.LiveCall) -> str:
     """Summarise the arguments of a call in one line."""
-    arguments = arguments_of(call)
+    arguments = live_run.arguments_of(call)
     subject = next((arguments[name] for name in SUBJECT_ARGUMENTS if name in arguments), None)
     if subject is None:
         subject = next((value for value in arguments.values() if isinstance(value, str)), "")
@@ -164,10 +153,10 @@ def diff_counts(result: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
-def call_view(call: LiveCall) -> RenderableType:
+def call_view(call: live_run.LiveCall) -> RenderableType:
     """Render a call in full: arguments, output, result."""
     parts: list[RenderableType] = [call_line(call)]
-    if arguments := arguments_of(call):
+    if arguments := live_run.arguments_of(call):
         parts += [_heading(_("arguments")), arguments_view(arguments)]
     if call.output and not call.is_settled:
         parts += [_heading(_("output")), _lines(call.output)]

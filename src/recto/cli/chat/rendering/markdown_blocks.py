@@ -81,9 +81,21 @@ def _first_block(tail: Tail) -> tuple[Chunk, Tail] | None:
         return Chunk(text=_close_fence(tail.opening + "".join(lines[:end])), joins=tail.joins), Tail(text=rest)
     is_long = len(tail.text) > MOST_CHARACTERS
     opening_lines = 0 if tail.opening else OPENING_LINES.get(kind, 0)
+    # The rest repeats the opening of the block.
+    opening = tail.opening or "".join(lines[: OPENING_LINES.get(kind, 0)])
     if len(whole) >= MOST_LINES or (is_long and kind != "paragraph" and len(whole) > opening_lines):
-        return _release_lines(tail, kind, lines, len(whole))
-    return _release_part(tail, kind, lines) if is_long else None
+        # Release the complete lines; cut a list between two items.
+        starts = (at for at in range(len(whole) - 1, 0, -1) if kind == "list" and LIST_ITEM.match(lines[at]))
+        cut = next(starts, len(whole))
+        text, rest = "".join(lines[:cut]), "".join(lines[cut:])
+    elif is_long:
+        # Release a part of a long line, up to the last space unless in code.
+        blank = -1 if kind == "fence" else max(tail.text.rfind(" "), tail.text.rfind("\n"))
+        text, rest = (tail.text[: blank + 1], tail.text[blank + 1 :]) if blank >= 0 else (tail.text, "")
+    else:
+        return None
+    chunk = Chunk(text=_close_fence(tail.opening + text), joins=tail.joins)
+    return chunk, Tail(text=rest, opening=opening, joins=True)
 
 
 def _kind(lines: list[str]) -> Kind:
@@ -127,28 +139,6 @@ def _ends_list(lines: list[str], at: int) -> bool:
     if not line.strip() or LIST_ITEM.match(line) or INDENTED.match(line):
         return False
     return not before.strip() or bool(FENCE.match(line) or HEADING.match(line))
-
-
-def _release_lines(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
-    """Release the complete lines of a long block; the rest repeats its opening."""
-    opening, cut = _opening(tail, kind, lines), whole
-    if kind == "list":
-        # Cut between two items.
-        cut = next((at for at in range(whole - 1, 0, -1) if LIST_ITEM.match(lines[at])), whole)
-    text = _close_fence(tail.opening + "".join(lines[:cut]))
-    return Chunk(text=text, joins=tail.joins), Tail(text="".join(lines[cut:]), opening=opening, joins=True)
-
-
-def _release_part(tail: Tail, kind: Kind, lines: list[str]) -> tuple[Chunk, Tail]:
-    """Release a part of a long line, up to the last space unless in code."""
-    blank = -1 if kind == "fence" else max(tail.text.rfind(" "), tail.text.rfind("\n"))
-    text, rest = (tail.text[: blank + 1], tail.text[blank + 1 :]) if blank >= 0 else (tail.text, "")
-    chunk = Chunk(text=_close_fence(tail.opening + text), joins=tail.joins)
-    return chunk, Tail(text=rest, opening=_opening(tail, kind, lines), joins=True)
-
-
-def _opening(tail: Tail, kind: Kind, lines: list[str]) -> str:
-    return tail.opening or "".join(lines[: OPENING_LINES.get(kind, 0)])
 
 
 def _close_fence(text: str) -> str:
