@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from recto.conversation.file_formats import (
-    ONLY_TEXT,
-    PLAIN,
-    UNKNOWN,
-    bare_type,
-    ending_of,
-    format_by_ending,
-    format_by_type,
-)
+from recto.conversation import file_formats
 from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
 from recto.files.decode import MARKS, decode_chinese_utf16
@@ -47,10 +39,10 @@ def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
 
     The declared type only distinguishes texts without an extension.
     """
-    ending, signature = ending_of(name), find_signature(head)
+    ending, signature = file_formats.ending_of(name), find_signature(head)
     if signature and signature.family == "program":
         raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
-    format = format_by_ending(ending)
+    format = file_formats.format_by_ending(ending)
     if format is None:
         return _type_of_bytes(head, signature, declared_type)
     kind, mime_type, containers = format.kind, format.mime_type, format.containers
@@ -59,7 +51,7 @@ def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
         fits = media is not None and kind in media.kinds
         mime_type = media.mime_type if media else mime_type
         mime_type = (_AS_SOUND if kind == "audio" else _AS_VIDEO).get(mime_type, mime_type)
-    elif containers == ONLY_TEXT or ("text" in containers and signature is None):
+    elif containers == file_formats.ONLY_TEXT or ("text" in containers and signature is None):
         fits = signature in (None, RTF) and is_text(head)
     elif containers == ("pdf",):
         fits = b"%PDF" in head[:PDF_WITHIN]
@@ -78,10 +70,10 @@ def _type_of_bytes(head: bytes, signature: Signature | None, declared_type: str 
     if is_svg(head):
         return FileType(kind="image", mime_type=SVG.mime_type)
     if not is_text(head):
-        return FileType(kind="document", mime_type=UNKNOWN)
-    mime_type = bare_type(declared_type)
-    is_known = mime_type.startswith("text/") and format_by_type(mime_type) is not None
-    return FileType(kind="document", mime_type=mime_type if is_known else PLAIN)
+        return FileType(kind="document", mime_type=file_formats.UNKNOWN)
+    mime_type = file_formats.bare_type(declared_type)
+    is_known = mime_type.startswith("text/") and file_formats.format_by_type(mime_type) is not None
+    return FileType(kind="document", mime_type=mime_type if is_known else file_formats.PLAIN)
 
 
 Family: TypeAlias = Literal["media", "pdf", "zip", "ole", "rtf", "archive", "program"]

@@ -35,7 +35,7 @@ async def test_D7_what_libraries_print_and_cannot_be_written_does_not_disturb_th
     pool = Parsers(PoolSettings(sandbox=""), command=[sys.executable, str(HERE / "a_noisy_child.py")])
     frames = await frames_of(pool, "a.ipynb")
     await pool.close()
-    assert frames[1:-1] == [FoundElements(elements=(Element(kind="table", text="half ? of one", rows=(("cell ?",),)),))]
+    assert frames[1:-1] == [FoundElements(elements=(Element(kind="table", text="half \ufffd of one", rows=(("cell \ufffd",),)),))]
 
 
 async def test_D7_without_a_sandbox_children_run_without_one_and_people_are_told(tmp_path: Path):

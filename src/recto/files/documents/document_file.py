@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import struct
@@ -18,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict
 import orjson
 
 from recto.conversation.document import Element, ElementKind, Extent, Unit, element_from, element_row, joint
-from recto.conversation.json import Json
+from recto.conversation.json import Json, dump
 from recto.files.storage.staged_file import PRIVATE, Disk
 
 # Part of the names of files, so that files of another layout are never read.
@@ -120,7 +119,7 @@ class DocumentFile:
                 # A number that does not rise starts no page.
                 page_starts += [PageStart(page, end.characters, end.elements)] if page > last else []
             space = joint(self._last_kind, element.kind)
-            line = _encode([space, element_row(element)]) + b"\n"
+            line = dump([space, element_row(element)]) + b"\n"
             lines += line
             checksum = 0
             if blocks and end.bytes - (blocks[-2].bytes if len(blocks) > 1 else 0) < BLOCK_BYTES:
@@ -206,11 +205,3 @@ class DocumentFile:
             os.lseek(self._file, position, os.SEEK_SET)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
-
-
-def _encode(line: Json) -> bytes:
-    try:
-        return orjson.dumps(line)
-    except orjson.JSONEncodeError:
-        # UTF-8 has no surrogates: each becomes a question mark, so that no count changes.
-        return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")

@@ -20,15 +20,8 @@ from recto.config.run_settings import Timeouts
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.fetch.addresses import WebUrl, check_url, follow, is_public
 from recto.files.fetch.web_names import web_name
-from recto.http.client import (
-    Address,
-    BrokenAnswer,
-    ClosedUnanswered,
-    ConnectTimeout,
-    HttpClient,
-    HttpConnection,
-    Resolve,
-)
+from recto.http import client as http
+from recto.http.client import Address, HttpClient, HttpConnection, Resolve
 from recto.http.network import Network
 
 LOGGER = logging.getLogger("recto.files")
@@ -281,9 +274,9 @@ class _Exchange:
                 )
             elif isinstance(error, ssl.SSLCertVerificationError):
                 text = f"the certificate of {host} is not valid"
-            elif isinstance(error, BrokenAnswer | ClosedUnanswered | ValueError):
+            elif isinstance(error, http.BrokenAnswer | http.ClosedUnanswered | ValueError):
                 text = f"{host} broke off, or sent what is no answer"
-            elif isinstance(error, TimeoutError) and not isinstance(error, ConnectTimeout):
+            elif isinstance(error, TimeoutError) and not isinstance(error, http.ConnectTimeout):
                 code, text = "too_slow", f"{host} took too long to send it"
             else:
                 raise FileRefused(f"{host} cannot be reached; check the url, or {UPLOAD}", code=code) from error

@@ -14,20 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-import orjson
-
 from recto.config.file_settings import ParseLimits
-from recto.files.parsing.frames import (
-    LENGTH_BYTES,
-    MEMORY_CODE,
-    ParseOrder,
-    Ready,
-    frame_row,
-    framed,
-    order_from,
-    pieces_of,
-    seconds_for,
-)
+from recto.files.parsing import frames
+from recto.files.parsing.frames import ParseOrder, Ready
 from recto.files.parsing.ports import DAMAGED, Failed, FoundElements, Frame, Task
 
 _PROCESSES = Path("/proc")
@@ -46,7 +35,7 @@ ADDRESS_BYTES = 512 * 2**20
 HEAVY = ("charset_normalizer", "pypdfium2", "xberg")
 
 MEMORY = Failed(
-    code=MEMORY_CODE,
+    code=frames.MEMORY_CODE,
     reason="it takes more memory to read than a document may. Ask the user for a part of it, or for another format.",
 )
 
@@ -128,13 +117,13 @@ def load_libraries() -> None:
 
 def read_order(questions: BinaryIO) -> ParseOrder | None:
     """Read the next order; return None after the server has ended."""
-    head = questions.read(LENGTH_BYTES)
-    return order_from(questions.read(int.from_bytes(head, "big"))) if len(head) == LENGTH_BYTES else None
+    head = questions.read(frames.LENGTH_BYTES)
+    return frames.order_from(questions.read(int.from_bytes(head, "big"))) if len(head) == frames.LENGTH_BYTES else None
 
 
 def answer_order(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
     """Parse the data of an order. Return False if this process is no longer usable."""
-    limits, seconds = order.task.limits, seconds_for(order.task)
+    limits, seconds = order.task.limits, frames.seconds_for(order.task)
     limit_resources(limits, seconds)
     try:
         data = questions.read(order.size)
@@ -156,47 +145,21 @@ def send_frames(data: bytes, task: Task, answers: BinaryIO) -> bool:
 
     pages = 0
     for frame in parse(data, task):
-        if not isinstance(frame, FoundElements):
-            is_sent = send(answers, frame)
-        else:
-            is_sent = all(send(answers, piece) for piece in pieces_of(frame, pages))
-            pages = frame.pages
-        if not is_sent:
+        pieces = frames.pieces_of(frame, pages) if isinstance(frame, FoundElements) else (frame,)
+        if not all(send(answers, piece) for piece in pieces):
             return False
+        pages = frame.pages if isinstance(frame, FoundElements) else pages
     return True
 
 
 def send(answers: BinaryIO, frame: Frame | Ready) -> bool:
     """Write a frame. Return False after the server has ended."""
     try:
-        body = framed(frame_row(frame))
-    except orjson.JSONEncodeError:
-        if not isinstance(frame, FoundElements):
-            raise
-        body = framed(frame_row(readable(frame)))
-    try:
-        answers.write(body)
+        answers.write(frames.framed(frames.frame_row(frame)))
         answers.flush()
     except BrokenPipeError:
         return False
     return True
-
-
-def readable(frame: FoundElements) -> FoundElements:
-    """Replace surrogates, which UTF-8 cannot encode."""
-
-    def whole(text: str) -> str:
-        return text.encode("utf-8", "replace").decode("utf-8")
-
-    return replace(
-        frame,
-        elements=tuple(
-            [
-                replace(element, text=whole(element.text), rows=tuple([tuple(map(whole, row)) for row in element.rows]))
-                for element in frame.elements
-            ]
-        ),
-    )
 
 
 def is_too_large(size: int, size_at_start: int, most: int) -> bool:

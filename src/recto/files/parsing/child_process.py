@@ -17,17 +17,9 @@ from pathlib import Path
 from typing import cast
 
 from recto.errors import WireError
+from recto.files.parsing import frames
 from recto.files.parsing.child import resident_bytes
-from recto.files.parsing.frames import (
-    CHILD,
-    LENGTH_BYTES,
-    ParseOrder,
-    Ready,
-    frame_from,
-    frame_length,
-    framed,
-    order_row,
-)
+from recto.files.parsing.frames import ParseOrder, Ready
 from recto.files.parsing.ports import Frame
 from recto.sandbox.bubblewrap import isolation_words, program_path, readable_words, succeeds
 
@@ -115,7 +107,7 @@ class ChildProcess:
         """Send an order. If the process does not read it, `read` tells the reason."""
         # Event loops report a closed pipe in different ways.
         with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
-            self._stdin.write(framed(order_row(order)))
+            self._stdin.write(frames.framed(frames.order_row(order)))
             async for piece in data:
                 self._stdin.write(piece)
                 await self._stdin.drain()
@@ -124,11 +116,11 @@ class ChildProcess:
         """Return the next frame and its size in bytes. Raise ChildGone, or WireError for an invalid frame."""
         try:
             async with self._reading:
-                length = frame_length(await self._stdout.readexactly(LENGTH_BYTES))
-                return frame_from(await self._stdout.readexactly(length)), length
+                length = frames.frame_length(await self._stdout.readexactly(frames.LENGTH_BYTES))
+                return frames.frame_from(await self._stdout.readexactly(length)), length
         except asyncio.IncompleteReadError as error:
             if error.partial:
-                raise WireError(where=CHILD, problem="half a frame") from error
+                raise WireError(where=frames.CHILD, problem="half a frame") from error
             raise ChildGone from error
 
     async def had_too_little_memory(self) -> bool:

@@ -11,7 +11,7 @@ import orjson
 
 from recto.config.file_settings import MEBIBYTE, ParseLimits
 from recto.conversation.document import Element, Unit, element_from, element_row
-from recto.conversation.json import Json
+from recto.conversation.json import Json, dump
 from recto.errors import FileRefused, WireError
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
@@ -57,7 +57,7 @@ def seconds_for(task: Task, *, scans: bool = True) -> float:
 
 def framed(row: FrameRow) -> bytes:
     """Encode a message with its length."""
-    body = orjson.dumps(row)
+    body = dump(row)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 

@@ -8,22 +8,14 @@ from itertools import groupby
 from xml.etree import ElementTree
 
 from recto.conversation.document import Element
+from recto.files.parsing.formats import xberg_document as xberg
 from recto.files.parsing.formats.archive import RELATION, Archive, read_targets, read_xml
 from recto.files.parsing.formats.counting import NO_NUMBER, format_number
 from recto.files.parsing.formats.office.old_office import slide_tables
 from recto.files.parsing.formats.office.opendocument import open_drawing
 from recto.files.parsing.formats.pdf.columns import insert_tables
 from recto.files.parsing.formats.tables import table_elements, trim_rows
-from recto.files.parsing.formats.xberg_document import (
-    SPEAKER_NOTES,
-    content_of,
-    elements_of,
-    extract,
-    link,
-    note,
-    title,
-    words_of,
-)
+from recto.files.parsing.formats.xberg_document import SPEAKER_NOTES, link, note, title
 from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Frame, Unit, UnreadableDocument
 
 
@@ -69,19 +61,19 @@ def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:
 
 def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
     """Yield slides of a ppt from xberg. Elements before the first slide belong to it."""
-    document = extract(data, "ppt").document
+    document = xberg.extract(data, "ppt").document
     number = 0
     marked: list[tuple[int, Element]] = []
     for node in document.nodes if document else []:
-        content = content_of(node)
+        content = xberg.content_of(node)
         if content["node_type"] == "slide":
             number += 1
-            marked += [(number, element) for element in title(words_of(content, "title"))]
+            marked += [(number, element) for element in title(xberg.words_of(content, "title"))]
         elif content["node_type"] in ("raw_block", "footnote"):
-            text = words_of(content, "content") or words_of(content)
+            text = xberg.words_of(content, "content") or xberg.words_of(content)
             marked += [(number, element) for element in note(SPEAKER_NOTES, text, None)]
         else:
-            marked += [(number, element) for element in elements_of([node])]
+            marked += [(number, element) for element in xberg.elements_of([node])]
     by_slide = {
         key: [element for _, element in group] for key, group in groupby(marked, key=lambda one: max(1, one[0]))
     }
