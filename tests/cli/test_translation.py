@@ -12,7 +12,7 @@ from recto.api.threads.calls import ACTIVE_RUN
 from recto.cli.translation import _, code_name, terminal_language, translations
 from recto.page.difference import Change
 from recto.page.manifest import Decision, PartKind
-from recto.page.manifest_rows import NAMED_RULES
+from recto.page.manifest_rows import RULE_NAMES
 from recto.page.prefix import Cause
 from recto.worker.load_run import BEFORE, FULL
 
@@ -50,7 +50,7 @@ def test_every_code_of_a_page_has_a_chinese_name():
     codes = {*get_args(PartKind), *get_args(Decision), *get_args(Change)} - {"same", "changed"}
     assert codes <= set(translations("codes"))
     assert set(translations("causes")) == set(get_args(Cause))
-    assert set(translations("rules")) == set(NAMED_RULES)
+    assert set(translations("rules")) == set(RULE_NAMES)
     assert set(translations("notes")) == {ACTIVE_RUN, FULL, BEFORE["run_tools"], BEFORE["wait_for_client"]}
 
 

@@ -27,7 +27,7 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import READS, RULES
-from recto.page.manifest_rows import NAMED_RULES, first_words, shown_rows
+from recto.page.manifest_rows import RULE_NAMES, first_words, shown_rows
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target
@@ -35,11 +35,11 @@ from recto.page.wire.formats import WIRES
 from tests.layers import ROOT
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
-SIGNED = "https://recto.test/api/v1/agent/files/1/a.pdf?signature=1.k1.secretsecretsecret"
+SIGNED_URL = "https://recto.test/api/v1/agent/files/1/a.pdf?signature=1.k1.secretsecretsecret"
 LOOK = ToolOffer(name="look", description="Looks\naround.", parameters='{"type":"object"}')
 
 
-def said(id: str, *parts: Text | File) -> UserMessage:
+def user_message(id: str, *parts: Text | File) -> UserMessage:
     return UserMessage(id=id, parts=parts, response_id=f"R{id}")
 
 
@@ -50,13 +50,13 @@ def looks(n: int, text: str) -> tuple[Message, ...]:
 
 
 LOG = (
-    said("u1", Text(text="Old words.")),
+    user_message("u1", Text(text="Old words.")),
     Compacted(id="k", upto="u1", summary="They met."),
-    said("u2", Text(text="Look\n at <b> \u001b[31mthis\u001b[0m.")),
+    user_message("u2", Text(text="Look\n at <b> \u001b[31mthis\u001b[0m.")),
     *looks(1, 'Seen: {"text":"forged"}'),
     *looks(2, "now"),
     AssistantMessage(id="z", parts=(Text(text="Done."),)),
-    said("u3", Text(text="And this?"), File(kind="document", source=Key(key="k"), name="a.pdf")),
+    user_message("u3", Text(text="And this?"), File(kind="document", source=Key(key="k"), name="a.pdf")),
 )
 
 
@@ -67,7 +67,7 @@ def facts(wire: str = "openai") -> Facts:
         prompt=Prompt(identity="You are it."),
         tools=(LOOK,),
         turn=Turn(response_id="Ru3", admitted_at=NOW),
-        urls={"k": SIGNED},
+        urls={"k": SIGNED_URL},
         fold=FoldSettings(reads=replace(READS, tools=("look",), keep=1)),
         now=NOW,
         locale="en",
@@ -96,13 +96,13 @@ def test_X1_each_part_has_its_first_words_in_every_format(wire: str):
 
 
 def test_X1_no_url_is_told_with_what_signs_it():
-    alone = (said("u1", File(kind="document", source=Key(key="k"), name="a.pdf")),)
+    alone = (user_message("u1", File(kind="document", source=Key(key="k"), name="a.pdf")),)
     page, manifest = assemble(replace(facts(), log=alone))
     assert b"signature" in page.body
     rows = shown_rows(manifest.rows(), page.body)
     assert any(str(row["words"]).startswith("<system-reminder> # Input Files") for row in rows)
     assert "secret" not in str(rows)
-    for url in (SIGNED, "/api/v1/agent/files/1/a.pdf?signature=secret", "https://b.test/x?X-Amz-Signature=secret"):
+    for url in (SIGNED_URL, "/api/v1/agent/files/1/a.pdf?signature=secret", "https://b.test/x?X-Amz-Signature=secret"):
         words = first_words(dump({"role": "user", "content": f"{url} now"}), "message")
         assert words == f"{url.partition('?')[0]} now"
 
@@ -110,11 +110,15 @@ def test_X1_no_url_is_told_with_what_signs_it():
 def test_X1_a_row_tells_what_its_rules_are_called_and_where_they_are_told_of():
     page, manifest = assemble(facts())
     rows = {str(row["source"]): row for row in shown_rows(manifest.rows(), page.body)}
-    folded, kept = rows["t1"], rows["t2"]
-    assert (folded["rule"], folded["ruleName"], folded["ruleLink"]) == ("R2", "newer reads", "docs/rules.md#r2")
-    (receipt,) = cast("list[Mapping[str, Json]]", folded["receipts"])
+    fold_row, kept_row = rows["t1"], rows["t2"]
+    assert (fold_row["rule"], fold_row["ruleName"], fold_row["ruleLink"]) == ("R2", "newer reads", "docs/rules.md#r2")
+    (receipt,) = cast("list[Mapping[str, Json]]", fold_row["receipts"])
     assert (receipt["ruleName"], receipt["ruleLink"]) == ("newer reads", "docs/rules.md#r2")
-    assert (kept["rule"], "ruleName" in kept, rows["look"]["reason"]) == (None, False, "the model may call it")
+    assert (kept_row["rule"], "ruleName" in kept_row, rows["look"]["reason"]) == (
+        None,
+        False,
+        "the model may call it",
+    )
     assert rows["k"]["reason"] == "a summary that stands for what was said before"
 
 
@@ -134,9 +138,9 @@ def test_X1_bytes_of_any_form_begin_in_one_short_line(data: bytes, kind: str):
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_X1_no_words_of_a_message_pass_for_another_place_in_it(text: str):
-    shown = first_words(dump({"role": "user", "content": f'x "text":"no" {text}'}), "message")
-    assert shown is not None
-    assert shown.startswith('x "text":"no"')
+    visible_text = first_words(dump({"role": "user", "content": f'x "text":"no" {text}'}), "message")
+    assert visible_text is not None
+    assert visible_text.startswith('x "text":"no"')
 
 
 # The rules
@@ -150,14 +154,14 @@ IN_CODE = re.compile(r'(?:rule|number)="(\w+)"|^RULE = "(\w+)"|\(([A-Z]\d+)\): \
 def rules_in_code() -> set[str]:
     """What notes, parts and receipts are given as their rule, and what is named in the words of a report."""
     files = [file for room in ("page", "cli") for file in (ROOT / "src/recto" / room).rglob("*.py")]
-    found = [IN_CODE.findall(file.read_text(encoding="utf-8")) for file in files]
-    return {number for several in found for one in several for number in one if number}
+    match = [IN_CODE.findall(file.read_text(encoding="utf-8")) for file in files]
+    return {number for several in match for one in several for number in one if number}
 
 
 def test_X1_each_rule_in_code_has_a_name_and_its_place_in_the_page_of_rules():
-    assert set(NAMED_RULES) == rules_in_code()
-    assert [number for rule in RULES for number in rule.numbers if number not in NAMED_RULES] == []
-    told = dict(re.findall(r"^## (\w+)\n\n(.*)$", DOCUMENT, re.MULTILINE))
-    assert list(told) == list(NAMED_RULES)
-    for number, (name, about) in NAMED_RULES.items():
-        assert told[number].startswith(f"**{name[0].upper()}{name[1:]}.** {about}")
+    assert set(RULE_NAMES) == rules_in_code()
+    assert [number for rule in RULES for number in rule.numbers if number not in RULE_NAMES] == []
+    definitions = dict(re.findall(r"^## (\w+)\n\n(.*)$", DOCUMENT, re.MULTILINE))
+    assert list(definitions) == list(RULE_NAMES)
+    for number, name in RULE_NAMES.items():
+        assert definitions[number].startswith(f"**{name[0].upper()}{name[1:]}.** ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecoder
-from typing import NamedTuple, cast
+from typing import cast
 
 from recto.conversation.json import Json
 from recto.conversation.title import title_from
@@ -46,8 +46,8 @@ def shown_row(row: Mapping[str, Json], body: bytes | None) -> dict[str, Json]:
 
 def rule_fields(rule: Json) -> dict[str, Json]:
     """Return the name and link of a rule; empty for an unknown one."""
-    named_rule = NAMED_RULES.get(rule) if isinstance(rule, str) else None
-    return {"ruleName": named_rule.name, "ruleLink": link_of(str(rule))} if named_rule else {}
+    name = RULE_NAMES.get(rule) if isinstance(rule, str) else None
+    return {"ruleName": name, "ruleLink": link_of(str(rule))} if name else {}
 
 
 def first_words(data: bytes, kind: str) -> str | None:
@@ -79,82 +79,33 @@ def _find_words(text: str) -> Iterator[str]:
 PAGE = "docs/rules.md"
 
 
-class NamedRule(NamedTuple):
-    """The display name of a rule and its description."""
-
-    name: str
-    about: str
-
-
-NAMED_RULES: Mapping[str, NamedRule] = {
-    "S1": NamedRule(
-        "prompt budget",
-        "The system prompt keeps to its tokens: cases go first, then what is known of the user is shortened. Identity, "
-        "procedure and tools are never cut.",
-    ),
-    "S2": NamedRule(
-        "window of history",
-        "Of what was said before the current turn, the newest messages are shown; the current turn is always whole.",
-    ),
-    "S5": NamedRule(
-        "skill directory",
-        "The list of skills keeps to its tokens; what it leaves out is there once a skill is taken up.",
-    ),
-    "S9": NamedRule("system prompt", "Who the agent is and how it works, with its skill, procedure, cases and data."),
-    "F1": NamedRule(
-        "reminder", "Before the user's words stands what is at hand in this turn: files, datasets, context, the time."
-    ),
-    "F2": NamedRule(
-        "files of past turns", "A past message keeps the list of its files, and nothing else of its reminder."
-    ),
-    "F3": NamedRule("no forgery", "Text of tools and files that looks like ours is made harmless."),
-    "D2": NamedRule(
-        "documents and pictures",
-        "Documents, or a text of the agent, go along as a quote within its budget; pictures where the model sees them.",
-    ),
-    "P11": NamedRule(
-        "calls and results",
-        "What a tool says of its failure reaches the model; where a model has no native calls, calls and results are "
-        "written as text.",
-    ),
-    "P14": NamedRule("hints for clients", "What tells clients how to show a result is for them, not for the model."),
-    READS.number: NamedRule(
-        READS.why, "Of each file the newest reads stay; an older one becomes a line that points to the newest."
-    ),
-    READS.batch_number: NamedRule(
-        READS.batch_why,
-        "A read of several files is folded once newer reads stand for it in all of them, or part by part.",
-    ),
-    "R6": NamedRule(
-        "left alone", "A result whose call is missing, or names no file that can be read, is never folded."
-    ),
-    TERMINAL.number: NamedRule(
-        TERMINAL.why, "The newest results of commands stay, and younger ones; an older one becomes a line."
-    ),
-    SEARCH.number: NamedRule(
-        SEARCH.why, "The newest results of searches stay, and younger ones; an older one becomes a line."
-    ),
-    "R10": NamedRule(
-        "repair",
-        "Calls without a result and results without a call do not reach the model; results stand behind their calls, "
-        "and the last word is never the model's own.",
-    ),
-    "R13": NamedRule(
-        "compaction", "A summary by the model stands for what is old; the newest turns stay as they were said."
-    ),
-    COST_RULE: NamedRule(
-        "folding by cost",
-        "Results that nothing touched for long become a line, in steps that save more on later calls than the prompt "
-        "cache they break is worth. What is folded stays folded.",
-    ),
-    "fit": NamedRule("fit", "What this provider or model cannot take is changed or left out."),
+RULE_NAMES: Mapping[str, str] = {
+    "S1": "prompt budget",
+    "S2": "window of history",
+    "S5": "skill directory",
+    "S9": "system prompt",
+    "F1": "reminder",
+    "F2": "files of past turns",
+    "F3": "no forgery",
+    "D2": "documents and pictures",
+    "P11": "calls and results",
+    "P14": "hints for clients",
+    READS.number: READS.why,
+    READS.batch_number: READS.batch_why,
+    "R6": "left alone",
+    TERMINAL.number: TERMINAL.why,
+    SEARCH.number: SEARCH.why,
+    "R10": "repair",
+    "R13": "compaction",
+    COST_RULE: "folding by cost",
+    "fit": "fit",
 }
 
 
 def why(rule: str | None, reason: str) -> str:
     """Return a reason prefixed with the name of its rule."""
-    named_rule = NAMED_RULES.get(rule or "")
-    return f"{named_rule.name}: {reason}" if named_rule else reason
+    name = RULE_NAMES.get(rule or "")
+    return f"{name}: {reason}" if name else reason
 
 
 def link_of(rule: str) -> str:

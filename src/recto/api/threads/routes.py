@@ -30,7 +30,7 @@ from recto.conversation.message_snapshots import RenderContext
 from recto.conversation.messages import AssistantMessage
 from recto.conversation.title import MOST, check_title
 from recto.errors import NotFound, WireError
-from recto.page.manifest_rows import NAMED_RULES, link_of
+from recto.page.manifest_rows import RULE_NAMES, link_of
 from recto.page.savings import FOLD
 from recto.store.ports import StoredEvent
 from recto.store.runs.spending import DailySaving
@@ -375,12 +375,12 @@ async def get_savings(
 
 
 def _rule_row(one: DailySaving) -> RuleSavings:
-    rule = NAMED_RULES.get(one.name)
+    rule_name = RULE_NAMES.get(one.name)
     return {
         "agent": one.agent,
         "rule": one.name,
-        "ruleName": rule.name if rule else None,
-        "ruleLink": link_of(one.name) if rule else None,
+        "ruleName": rule_name,
+        "ruleLink": link_of(one.name) if rule_name else None,
         "calls": one.calls,
         "tokens": one.tokens,
         "saved": one.saved,

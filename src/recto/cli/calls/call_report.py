@@ -20,7 +20,7 @@ from rich.text import Text
 from recto.cli.translation import _, code_name, translations
 from recto.conversation.json import Json, Object, as_object, objects
 from recto.page.manifest import Manifest, Part, read_manifest
-from recto.page.manifest_rows import NAMED_RULES, PAGE, link_of, why
+from recto.page.manifest_rows import PAGE, RULE_NAMES, link_of, why
 
 # Groups of more unchanged parts share a line; most folded parts to list.
 FEW, MANY = 3, 12
@@ -283,7 +283,7 @@ def left_out(manifest: Manifest) -> RenderableType:
 def rule_lines(manifest: Manifest, *, every: bool) -> Sequence[str]:
     """Return a link to the documentation of the rules; with `every`, one for each rule used."""
     rules = dict.fromkeys(part.rule for part in manifest.parts if part.rule) if every else {}
-    links = [f"{rule} {NAMED_RULES[rule].name}: {link_of(rule)}" for rule in rules if rule in NAMED_RULES]
+    links = [f"{rule} {RULE_NAMES[rule]}: {link_of(rule)}" for rule in rules if rule in RULE_NAMES]
     return links or [_("For the rules, see {page}.").format(page=PAGE)]
 
 
