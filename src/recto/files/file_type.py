@@ -35,10 +35,7 @@ class FileType:
 
 
 def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
-    """Return the type of a file. Raise FileRefused (`mismatch`) if bytes and name disagree.
-
-    The declared type only distinguishes texts without an extension.
-    """
+    """Return the type of a file; the declared type counts for texts without extension. Raise FileRefused."""
     ending, signature = file_formats.ending_of(name), find_signature(head)
     if signature and signature.family == "program":
         raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")

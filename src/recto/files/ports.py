@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A file that a user sends: owner, name, allowed types.
-
-    `room` is the number of bytes that the owner may still store, if known. With `once`, the same bytes under the same
-    name are one attachment.
-    """
+    """A file that a user sends. `room` limits its bytes; with `once`, equal bytes and names are one attachment."""
 
     owner: str
     name: str
@@ -132,10 +128,7 @@ class AttachmentRows(Protocol):
     """Attachments in a database. Each method is one transaction."""
 
     async def add(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
-        """Store a row. If the owner has the same bytes under another blob, the returned row has that blob.
-
-        Raise FileRefused if the owner then has more than `user_bytes` or `user_files`; 0 sets no limit.
-        """
+        """Store a row; use the blob of equal bytes of its owner. Raise FileRefused over a limit; 0 sets none."""
         ...
 
     async def find(self, id: str, owner: str | None = None) -> Attachment:

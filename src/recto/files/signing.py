@@ -88,10 +88,7 @@ def expiry(signature: str) -> int:
 
 
 def _target(key: SigningKey, id: str, name: str, expires: int) -> str:
-    """Return path and query with a signature of all of it.
-
-    It contains no `&` and nothing else that a reminder escapes (F3), so a model may copy it unchanged.
-    """
+    """Return path and query, signed. A reminder escapes nothing in it (F3), so a model may copy it unchanged."""
     text = f"{FILES}{id}/{name}?signature={expires}.{key.id}"
     digest = hmac.new(key.secret, PURPOSE + text.encode(), hashlib.sha256).digest()[:SIGNATURE_BYTES]
     return f"{text}.{base64.urlsafe_b64encode(digest).decode()}"

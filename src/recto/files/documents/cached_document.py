@@ -23,10 +23,7 @@ T = TypeVar("T")
 
 
 class CachedDocument:
-    """A document whose elements are in a file.
-
-    The task that fills it calls `start`, `add` for each batch of elements, and `finish`, or `fail` at any time.
-    """
+    """A document in a file. One task fills it: `start`, `add` for each batch, `finish`, or `fail` at any time."""
 
     def __init__(self) -> None:
         self.file: DocumentFile | None = None
@@ -55,10 +52,9 @@ class CachedDocument:
         return await self._elements(first, end)
 
     async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
-        """Return the text of these pages, slides or sheets, counted from 1, without those that do not exist.
+        """Return the text of these pages, counted from 1; with `count`, up to so many characters from `start` on.
 
-        The texts of all pages, one after another, are the text of the document. With `count`, return up to so many
-        characters from `start` on, and wait for no more.
+        The texts of all pages, one after another, are the text of the document.
         """
         begin, end, length = await self._page_range("characters", (first, last), start, count)
         return replace(await self._excerpt(begin, end), length=length)
@@ -98,10 +94,7 @@ class CachedDocument:
         await self._set_extent(replace(self._extent, is_whole=True))
 
     async def fail(self, error: Exception) -> None:
-        """End the document. A note replaces the part that cannot be read; without any element, readers get the error.
-
-        Readers of a deleted file always get the error.
-        """
+        """End the document with a note. Readers of an empty or deleted document get the error."""
         is_gone = isinstance(error, FileRefused) and error.code == MISSING
         if self._extent.is_whole and not is_gone:
             return None

@@ -1,7 +1,6 @@
 """The folder of cached documents: a folder for each blob, a file for each way to parse it. Follows no links.
 
-A document is written to a staged file beside its final name and renamed once it is complete. To forget a blob is to
-remove its folder, so that no process can rename a document of it afterwards.
+A document is renamed once it is complete. To forget a blob is to remove its folder, which prevents later renames.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentKey:
-    """The bytes of a document and the way to parse them.
-
-    Users share nothing; the threads of a user share everything, because equal bytes of a user are one blob.
-    """
+    """The bytes of a document and the way to parse them. Threads of a user share documents, users share none."""
 
     owner: str
     blob: str
@@ -106,10 +102,9 @@ class DocumentFolder:
                 remove(removed)
 
     def clean(self, *, oldest: float, most_bytes: int | None, stale: float, staged: frozenset[Path]) -> int:
-        """Delete documents last used before `oldest`, the least recently used ones over `most_bytes`, and leftovers.
+        """Delete documents last used before `oldest`, the least recently used over `most_bytes`, and leftovers.
 
-        Leftovers are documents of other versions and staged files unchanged since `stale`, except `staged`, which this
-        process writes. Return the number of deletions.
+        Leftovers are other versions, and files that are unchanged since `stale` and not `staged` by this process.
         """
         documents, garbage = list[tuple[float, int, Path]](), list[Path]()
         for child in _children(self._folder):

@@ -62,10 +62,7 @@ class ReadDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A document to read, and its options. Reading may stop after `last_page`.
-
-    `name` is the name of bytes; a path has its own.
-    """
+    """A document to read, and its options. `name` is for bytes. Reading may stop after `last_page`."""
 
     source: Path | bytes
     name: str = ""
@@ -77,10 +74,7 @@ class Reading:
 async def read_document(
     source: str | Path | bytes, *, name: str = "", limits: ParseLimits | None = None, ocr: str = ""
 ) -> ReadDocument:
-    """Read a complete document: the file of a path, or bytes under a name. `ocr`: languages of scans (`eng+deu`).
-
-    Raise FileRefused with the reason if it cannot be read.
-    """
+    """Read a file, or bytes under a name. `ocr` lists languages of scans (`eng+deu`). Raise FileRefused."""
     from recto.files.parsing.parser_pool import Parsers, PoolSettings
 
     parsers = Parsers(PoolSettings(children=1, of_user=1))

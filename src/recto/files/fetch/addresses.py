@@ -1,7 +1,4 @@
-"""Web addresses: public IP ranges, URL parsing and allowed hosts. Opens no connection.
-
-A URL that two parsers could read in two ways is rejected, not repaired.
-"""
+"""Web addresses: public IP ranges, URL parsing and allowed hosts. Ambiguous URLs are rejected, not repaired."""
 
 from __future__ import annotations
 
@@ -127,10 +124,7 @@ def follow(at: WebUrl, location: str) -> WebUrl:
 
 
 def ascii_host(host: str) -> str:
-    """Return a host in normal form: lower case, ASCII (xn--...), no dot at its end; addresses in their usual form.
-
-    Raise FileRefused for a name whose characters stand for others, such as ⓔ for e.
-    """
+    """Return a host in lower-case ASCII (xn--...). Raise FileRefused if characters stand for others (ⓔ for e)."""
     if host.startswith("["):
         try:
             return str(IPv6Address(host[1:-1]))
@@ -149,10 +143,7 @@ def ascii_host(host: str) -> str:
 
 
 def is_allowed_host(host: str, port: int, scheme: str, patterns: Sequence[str]) -> bool:
-    """Return True if a pattern such as `example.com`, `*.example.com`, `example.com:8443` or `*` allows a host.
-
-    A pattern without a port allows the usual port of the scheme.
-    """
+    """Return True if a pattern such as `example.com`, `*.example.com:8443` or `*` allows a host and port."""
     try:
         name = ascii_host(f"[{host}]" if ":" in host else host)
     except FileRefused:

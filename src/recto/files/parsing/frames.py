@@ -121,10 +121,7 @@ def _row_size(cells: tuple[str, ...]) -> int:
 
 
 def _parts(element: Element) -> Iterator[Element]:
-    """Split an element that is too large for a frame. Text and tables continue; other kinds are cut.
-
-    The cells of a table are left out if its lines cannot be counted: its text contains them.
-    """
+    """Split an element that is too large for a frame. Without a line for each row, a table becomes text."""
     if _size(element) <= PIECE_CHARACTERS:
         yield element
         return
@@ -224,10 +221,7 @@ SPARE_BYTES = 16 * MEBIBYTE
 
 
 class FrameFilter:
-    """Checks the frames of a document: their order, and the limits of the task. `is_ended` after the last frame.
-
-    `is_child_ready`: the process has finished and can take the next task.
-    """
+    """Checks the order of frames and the limits of a task. `is_child_ready`: the process can take the next task."""
 
     def __init__(self, task: Task) -> None:
         self.is_ended = False

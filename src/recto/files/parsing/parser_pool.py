@@ -1,7 +1,4 @@
-"""A pool of warm parser processes (D7). A process that hangs or crashes costs only its document.
-
-Small plain texts need no process: they are parsed in a thread.
-"""
+"""A pool of warm parser processes (D7), each with one document at a time. Threads parse small plain texts."""
 
 from __future__ import annotations
 
@@ -258,10 +255,9 @@ class Parsers:
 class FairQueue:
     """A queue for a number of places. Owners take turns, and the documents of an owner keep their order.
 
-    The next place goes to the owner with the fewest places, among equals to the one whose last turn is longest ago. An
-    owner with `of_owner` places waits without blocking others. If more than `waiting` documents wait, the newest one of
-    the owner with the most is rejected. A document that takes longer than `slow_seconds` moves to an extra place; there
-    are as many of these.
+    The next place goes to the owner with the fewest places, at most `of_owner`; among equals the longest waiting one.
+    If more than `waiting` documents wait, the newest one of the owner with the most is rejected. A document that takes
+    longer than `slow_seconds` moves to one of as many extra places.
     """
 
     def __init__(self, *, places: int, of_owner: int, waiting: int, slow_seconds: float = 5.0) -> None:

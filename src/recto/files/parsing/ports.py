@@ -15,10 +15,7 @@ PARSER_VERSION = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A document to parse. `format` is the usual extension of its format; `name` is for messages only.
-
-    `ocr` lists the languages of scans, as tesseract names them; empty disables OCR.
-    """
+    """A document to parse. `format` is its usual extension; `ocr` lists the languages of scans for tesseract."""
 
     format: str
     name: str
@@ -58,7 +55,6 @@ class DocumentEnd:
 
 # `DocumentStart`, any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without a start, only `Failed`.
 Frame: TypeAlias = DocumentStart | FoundElements | Failed | DocumentEnd
-
 
 _READ = [row.ending for row in FORMATS if row.parser not in (None, "text")]
 

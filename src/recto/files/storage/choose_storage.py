@@ -22,10 +22,7 @@ _PREFIX = re.compile(r"[0-9A-Za-z._/-]*")
 
 
 def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> LabelledStorage:
-    """Open the storage of a URL; None means the private folder. Raise SettingsError.
-
-    With `is_durable`, files in a folder survive a power cut, otherwise only a crash of the process.
-    """
+    """Open the storage of a URL; None means the private folder. Raise SettingsError."""
     if url is None:
         return _in_folder(folder, is_shared=False, is_durable=is_durable)
     place = read_storage_url(url)

@@ -40,8 +40,7 @@ T = TypeVar("T")
 class LocalStorage:
     """Files in a folder, two levels deep. With `is_shared`, other processes may write there too.
 
-    With `is_durable`, a stored file survives a power cut, otherwise only a crash of this process. `sync` flushes an
-    open file or folder to disk.
+    With `is_durable`, a stored file survives a power cut, otherwise only a crash of this process.
     """
 
     def __init__(

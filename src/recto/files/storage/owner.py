@@ -1,7 +1,7 @@
 """The owner of a storage. A storage belongs to one database, because a sweep would delete the files of another.
 
-The storage has a label and the database has a note with the same content: a name made for the two, and the owner. The
-note is written first, so a server killed between the two writes continues at its next start.
+The label in the storage and the note in the database are equal: a name made for the two, and the owner. The note is
+written first, so a server killed between the two writes continues at its next start.
 """
 
 from __future__ import annotations
@@ -50,10 +50,7 @@ def owner_of(node: str, *, is_shared: bool, is_in_data_folder: bool) -> str:
 async def claim_storage(
     storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]
 ) -> None:
-    """Make a new storage belong to this database before anything uses its files.
-
-    Raise SettingsError if it belongs to another.
-    """
+    """Make a new storage belong to this database. Raise SettingsError if it belongs to another."""
     label, note = await _labels(storage, database)
     if label is not None and (label.owner != owner or note not in (None, label)):
         raise _wrong(ANOTHERS)

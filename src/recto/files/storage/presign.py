@@ -1,7 +1,4 @@
-"""Presigned S3 URLs (AWS Signature Version 4).
-
-Our own code, because such a URL also sets the type and name of the response.
-"""
+"""Presigned S3 URLs (AWS Signature Version 4). Our own code, because the URL also sets response headers."""
 
 from __future__ import annotations
 

@@ -84,10 +84,7 @@ class S3Storage:
         await putting
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
-        """Yield the bytes of a range, one request for each piece.
-
-        A slow reader therefore holds no connection, and one that leaves has nothing to close.
-        """
+        """Yield the bytes of a range, one request for each piece, so that a slow reader holds no connection."""
         path, place = check_name(name), start
         with _map_errors(name):
             size = (await obstore.head_async(self._store, path))["size"]

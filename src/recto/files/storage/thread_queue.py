@@ -8,10 +8,7 @@ from types import TracebackType
 
 
 class ThreadQueue:
-    """Runs functions one after the other. `put` and `end` raise the error of a function.
-
-    It uses a shared thread only while a function runs, so that a slow sender occupies none.
-    """
+    """Runs functions one after the other. `put` and `end` raise the error of a function. It keeps no idle thread."""
 
     def __init__(self) -> None:
         self._running: asyncio.Task[None] | None = None

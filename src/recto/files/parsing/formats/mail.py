@@ -1,7 +1,4 @@
-"""Mail messages: headers, text and attachments.
-
-The parser of its format reads an attachment; a message in a message is read like the outer one.
-"""
+"""Mail messages: headers, text and attachments, which the parser of their format reads."""
 
 from __future__ import annotations
 

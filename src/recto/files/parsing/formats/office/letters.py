@@ -261,10 +261,7 @@ class _Row:
 
 
 def prepare_rtf(data: bytes) -> bytes:
-    """Keep notes, rare characters and the places of cells, which xberg would lose.
-
-    Cells after one that spans several columns stay in their column: empty cells are added before them.
-    """
+    """Keep notes and rare characters, and add empty cells after wide ones, so that others stay in their column."""
     data = _HALVES.sub(_join_halves, _FOOTNOTE.sub(b"{ ", data))
     out, done = list[bytes](), 0
     for end, count in (one for table in _tables(data) for one in _fillers(table)):

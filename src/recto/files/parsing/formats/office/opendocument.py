@@ -122,10 +122,7 @@ class _List:
 
 
 def prepare_odt(data: bytes) -> bytes:
-    """Add charts and merged cells for xberg, and turn comments and text boxes into text.
-
-    Return the document unchanged if that is not needed or it is too large.
-    """
+    """Add charts and merged cells for xberg, and turn comments and text boxes into text, unless it is too large."""
     archive = Archive(data)
     text = archive.text(_CONTENT)
     charted = "".join(_insert_charts(text, archive)) if "<draw:object" in text else text

@@ -221,10 +221,7 @@ def _page(
 
 
 def complete_page(structured: Sequence[Element], sight: PageSight, page: int) -> Sequence[Element]:
-    """Return the elements of xberg with the lines that only pdfium sees.
-
-    If pdfium sees far more, or xberg has split words, return the plain text of pdfium.
-    """
+    """Add lines that only pdfium sees; if xberg missed far more or has split words, return the text of pdfium."""
     letter_count, text = sum(count_letters(one.text) for one in structured), sight.text
     cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
     # Vertical text read across has words of a character from each line.

@@ -161,10 +161,7 @@ class PageLink:
 
 @dataclass(frozen=True, kw_only=True)
 class PageSight:
-    """A page as pdfium sees it.
-
-    `remarks` are comments and form values that are not drawn; `tables` are found by the places of words.
-    """
+    """A page as pdfium sees it. `remarks` are comments and form values that are not drawn."""
 
     text: str
     links: tuple[PageLink, ...]
