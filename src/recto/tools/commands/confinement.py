@@ -82,13 +82,13 @@ class Confinement:
             files = {f"/etc/{name}": _readable_pipe(text.encode(), stack) for name, text in etc.items()}
             calls = bubblewrap.call_filter()
             filtered = _readable_pipe(calls, stack) if calls else None
-            masks = open_masks(workspace, stack)
-            if masks.descriptors and not bubblewrap.binds_descriptors(self.program):
+            mask_words, masks = open_masks(workspace, stack)
+            if masks and not bubblewrap.binds_descriptors(self.program):
                 raise ToolError(TOO_OLD.format(program=self.program))
             words = (
                 *self._sandbox(self.program, workspace),
                 *(item for path, descriptor in files.items() for item in ("--ro-bind-data", str(descriptor), path)),
-                *masks.words,
+                *mask_words,
             )
             end = (
                 "--remount-ro",
@@ -101,7 +101,7 @@ class Confinement:
                 words=(*words, *end, "--", *launch),
                 folder="/",
                 environment=self._environment(HOME),
-                descriptors=(*files.values(), *((filtered,) if filtered is not None else ()), *masks.descriptors),
+                descriptors=(*files.values(), *((filtered,) if filtered is not None else ()), *masks),
             )
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from recto.errors import ToolError
@@ -24,14 +23,6 @@ LINKED = (
     "Tell the user to put what it leads to in its place, or to take it away."
 )
 HIDDEN_GONE = "{path} is not where it was, so commands could see what they are not to see. Put it back first."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Masks:
-    """Bubblewrap arguments and the descriptors that they name, open as long as the stack."""
-
-    words: tuple[str, ...]
-    descriptors: tuple[int, ...]
 
 
 class OpenPlaces:
@@ -93,8 +84,11 @@ def guarded_places(workspace: Workspace) -> tuple[str, ...]:
         return tuple(place for place in workspace.guarded if places.of(place) is not None)
 
 
-def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
-    """Make hidden places empty and guarded ones read-only. A folder with a mount on it cannot be renamed."""
+def open_masks(workspace: Workspace, stack: ExitStack) -> tuple[list[str], list[int]]:
+    """Return bubblewrap's words, and the descriptors that they name, open as long as the stack.
+
+    They make hidden places empty and guarded ones read-only. A folder with a mount on it cannot be renamed.
+    """
     places, words, descriptors = OpenPlaces(workspace, stack), list[str](), list[int]()
     all_names = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
     # Parents come first, outermost first, then guarded places.
@@ -116,4 +110,4 @@ def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
         # These files come and go beside a database.
         elif not place.endswith(DATABASE_ENDINGS):
             raise ToolError(HIDDEN_GONE.format(path=place))
-    return Masks(words=tuple(words), descriptors=tuple(descriptors))
+    return words, descriptors

@@ -57,31 +57,26 @@ class Placeholders:
         Raises ToolError if a link is in the way, or if a running command could put one there.
         """
         with self._lock:
-            guarded = self._begin(workspace)
+            others = self._running.setdefault(workspace.folder, [])
+            try:
+                # Check before anything is created, then list what exists.
+                guarded_places(workspace)
+                self._make(workspace)
+                guarded = guarded_places(workspace)
+                # Reject a start beside a command that could replace an unguarded path by a link during the mount.
+                for place in guarded:
+                    if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
+                        raise ToolError(BEFORE.format(place=place))
+            except (OSError, ToolError):
+                self._clear(workspace)
+                raise
+            others.append(guarded)
         try:
             yield replace(workspace, guarded=guarded)
         finally:
             with self._lock:
                 self._running[workspace.folder].remove(guarded)
                 self._clear(workspace)
-
-    def _begin(self, workspace: Workspace) -> tuple[str, ...]:
-        others = self._running.setdefault(workspace.folder, [])
-        try:
-            # Check before anything is created, then list what exists.
-            guarded_places(workspace)
-            self._make(workspace)
-            guarded = guarded_places(workspace)
-            # Reject a start beside a command with an unguarded path: it could replace the path by a link during the
-            # mount
-            for place in guarded:
-                if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
-                    raise ToolError(BEFORE.format(place=place))
-        except (OSError, ToolError):
-            self._clear(workspace)
-            raise
-        others.append(guarded)
-        return guarded
 
     def _make(self, workspace: Workspace) -> None:
         placeholders = self._names.setdefault(workspace.folder, [])

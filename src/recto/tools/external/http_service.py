@@ -12,7 +12,7 @@ from email.message import Message
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
 
-from recto.agents.external_tools import OpenApiSettings, SettingsPlace
+from recto.agents.external_tools import OpenApiSettings
 from recto.config.checked import nearest
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Data, File, Text, ToolOffer
@@ -69,22 +69,12 @@ class HttpService:
     """A service with tools for an agent; `used_names` are tool names that the agent already uses."""
 
     def __init__(self, settings: OpenApiSettings, used_names: frozenset[str], services: ExternalServices) -> None:
-        self.settings = settings
-        self.state = SourceState.untried()
+        self.settings, self.name, self.place = settings, settings.name, settings.place
+        self.state = SourceState()
         self._used_names = used_names
         self._services = services
         self._secrets = SecretValues(services.environment)
         self._web: WebSession | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name in the settings."""
-        return self.settings.name
-
-    @property
-    def place(self) -> SettingsPlace:
-        """Its place in the settings."""
-        return self.settings.place
 
     async def run(self) -> None:
         """Read its file and stay until cancelled. No connection is made before a tool is called."""

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from recto.agents.external_tools import McpSettings, SettingsPlace
+from recto.agents.external_tools import McpSettings
 from recto.errors import SettingsError, ToolError
 from recto.tools.call import TIMEOUT
 from recto.tools.external.sandbox import CannotStart, environment
 from recto.tools.external.services import ExternalServices, SecretValues, SourceState
 
 if TYPE_CHECKING:
-    import httpx2
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client import Client, IncomingMessage
     from mcp.client._transport import TransportStreams  # all its transports yield this; it has no public name
@@ -55,8 +54,8 @@ class McpServer:
     """A server with tools for an agent; `used_names` are tool names that the agent already uses."""
 
     def __init__(self, settings: McpSettings, used_names: frozenset[str], services: ExternalServices) -> None:
-        self.settings = settings
-        self.state = SourceState.untried()
+        self.settings, self.name, self.place = settings, settings.name, settings.place
+        self.state = SourceState()
         self.secrets = SecretValues(services.environment)
         self._used_names = used_names
         self._services = services
@@ -64,16 +63,6 @@ class McpServer:
         # Returns why a session ended, as its transport knows it.
         self._end_reason: Callable[[], str] = str
         self._up, self._connection_lost, self._changed, self._wake = (asyncio.Event() for _ in range(4))
-
-    @property
-    def name(self) -> str:
-        """Its name in the settings."""
-        return self.settings.name
-
-    @property
-    def place(self) -> SettingsPlace:
-        """Its place in the settings."""
-        return self.settings.place
 
     async def run(self) -> None:
         """Start sessions until cancelled, with a growing pause between failures."""
@@ -146,7 +135,7 @@ class McpServer:
         info = Implementation(name="recto", version=version("recto"))
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._services.settings.start_seconds):
-                transport = await self._child_transport() if self.settings.command else self._web_transport()
+                transport = await (self._child_transport() if self.settings.command else self._web_transport(stack))
                 new_client = Client(transport, client_info=info, message_handler=self._notice, cache=None)
                 client = await stack.enter_async_context(new_client)
                 await self._list(client)
@@ -173,7 +162,7 @@ class McpServer:
         self._end_reason = lambda: child.problem
         return child.transport()
 
-    def _web_transport(self) -> AbstractAsyncContextManager[TransportStreams]:
+    async def _web_transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[TransportStreams]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
@@ -184,15 +173,16 @@ class McpServer:
         transport = GuardedTransport(self._services.open_web(settings.internal), most)
         self._end_reason = lambda: transport.problem
         client = httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
-        return _with_client(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
+        await stack.enter_async_context(client)
+        return streamable_http_client(settings.url, http_client=client, max_sse_event_size=most)
 
     async def _list(self, client: Client) -> None:
         from recto.tools.external.mcp_tools import list_tools  # here: its package may be missing
 
-        tool_list = await list_tools(client, self, self._used_names, self._services)
-        for warning in [one for one in tool_list.warnings if one not in self.state.warnings]:
+        tools, warnings = await list_tools(client, self, self._used_names, self._services)
+        for warning in [one for one in warnings if one not in self.state.warnings]:
             LOGGER.warning("MCP server %s: %s", self.name, warning)
-        self.state.set_tools(tool_list.tools, tool_list.warnings)
+        self.state.set_tools(tools, warnings)
 
     async def _follow(self, client: Client) -> None:
         """List the tools again whenever they change, until the session is lost."""
@@ -232,15 +222,6 @@ class McpServer:
             await asyncio.sleep(FIRST_PAUSE)
             # Changes in between were not reported.
             self._changed.set()
-
-
-@asynccontextmanager
-async def _with_client(
-    client: httpx2.AsyncClient, transport: AbstractAsyncContextManager[TransportStreams]
-) -> AsyncGenerator[TransportStreams]:
-    """Close the client with its transport."""
-    async with client, transport as streams:
-        yield streams
 
 
 def _describe(error: BaseException) -> str:

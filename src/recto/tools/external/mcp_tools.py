@@ -59,14 +59,6 @@ class McpCaller(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolList:
-    """The tools of a server for an agent; `warnings` explain which ones the agent does not get."""
-
-    tools: tuple[Tool, ...]
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class _ToolDraft:
     """A tool before it is offered: its name on the server, description, and call."""
 
@@ -79,8 +71,8 @@ class _ToolDraft:
 
 async def list_tools(
     client: Client, server: McpCaller, used_names: frozenset[str], services: ExternalServices
-) -> ToolList:
-    """Return the tools of a server that its agent allows."""
+) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """Return the tools of a server that its agent allows, and warnings about those that the agent does not get."""
     settings, has = server.settings, client.server_capabilities
     pages = _pages(lambda cursor: client.list_tools(cursor=cursor))
     every = [tool async for page in pages for tool in page.tools] if has.tools else []
@@ -105,7 +97,7 @@ async def list_tools(
             tools.append(await _tool(names[one.own], one, server, services))
         except CannotOffer as error:
             warnings.append(f"its tool {one.own!r} is left out: {error}")
-    return ToolList(tools=tuple(tools), warnings=tuple(warnings))
+    return tuple(tools), tuple(warnings)
 
 
 async def _list_resources(client: Client) -> list[mcp_types.Resource]:
@@ -185,9 +177,13 @@ def tool_result(answer: mcp_types.CallToolResult, server: McpCaller, services: E
     """Convert the result of a call. A failed call's text reaches the model."""
     parts = list(_parts(answer.content, server, services))
     texts = [part.text for part in parts if isinstance(part, Text)]
-    structured = server.secrets.hide(dump(answer.structured_content).decode())
-    if answer.structured_content is not None and not _is_repeated(_value(structured), texts):
-        parts.append(Text(text=structured))
+    if answer.structured_content is not None:
+        structured = server.secrets.hide(dump(answer.structured_content).decode())
+        whole, values = _value(structured), [_value(text) for text in texts]
+        inner = whole.get(WRAPPED) if isinstance(whole, dict) and list(whole) == [WRAPPED] else whole
+        # Servers send the value and a text that repeats it, for clients that read only one.
+        if not values or not (values in ([whole], [inner], inner) or texts in ([inner], inner)):
+            parts.append(Text(text=structured))
     if not parts:
         parts = [Text(text=FAILED if answer.is_error else NOTHING)]
     return ToolResult(parts=tuple(parts), error=ERROR if answer.is_error else None)
@@ -203,13 +199,6 @@ def resource_line(resource: mcp_types.Resource) -> str:
     """Return the line of a resource list: uri, name, type and description."""
     about = "; ".join(filter(None, (resource.title or resource.name, resource.mime_type, resource.description)))
     return f"- {resource.uri}: {' '.join(about.split())}"
-
-
-def _is_repeated(structured: Json, texts: Sequence[str]) -> bool:
-    """Return True if the texts repeat the value: servers send both, for clients that read only one."""
-    values = [_value(text) for text in texts]
-    inner = structured.get(WRAPPED) if isinstance(structured, dict) and list(structured) == [WRAPPED] else structured
-    return bool(values) and (values in ([structured], [inner], inner) or texts in ([inner], inner))
 
 
 def _value(text: str) -> Json:
@@ -240,15 +229,8 @@ def _part(block: mcp_types.ContentBlock, remaining_bytes: int, hide: Callable[[s
             return _file("audio", data, mime, remaining_bytes)
         case mcp_types.ResourceLink():
             return Text(text=hide(resource_line(block)))
-        case mcp_types.EmbeddedResource():
-            return _resource(block.resource, remaining_bytes, hide)
-
-
-def _resource(
-    resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents,
-    remaining_bytes: int,
-    hide: Callable[[str], str],
-) -> ToolPart:
+        case mcp_types.EmbeddedResource(resource=resource):
+            pass
     if isinstance(resource, mcp_types.TextResourceContents):
         return Text(text=hide(f"{resource.uri}\n{resource.text}"))
     mime = resource.mime_type or "application/octet-stream"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import quote
 
@@ -69,19 +69,14 @@ class ExternalServices:
 class SourceState:
     """The current tools of a source, or the `problem` that makes it unavailable, and its warnings.
 
-    `version` changes with any of them; `tried` is set after the first attempt.
+    `version` changes with any of them; `first_try` is set after the first attempt.
     """
 
-    tools: tuple[Tool, ...]
-    problem: str | None
-    warnings: tuple[str, ...]
-    version: int
-    first_try: asyncio.Event
-
-    @classmethod
-    def untried(cls) -> SourceState:
-        """Return the state before the first attempt."""
-        return cls(tools=(), problem="it was not reached yet", warnings=(), version=0, first_try=asyncio.Event())
+    tools: tuple[Tool, ...] = ()
+    problem: str | None = "it was not reached yet"
+    warnings: tuple[str, ...] = ()
+    version: int = 0
+    first_try: asyncio.Event = field(default_factory=asyncio.Event)
 
     def set_tools(self, tools: tuple[Tool, ...], warnings: tuple[str, ...]) -> None:
         """Store the current tools."""

@@ -79,10 +79,13 @@ class TextEncoding:
 
     def to_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text as UTF-8 without a mark, piece by piece. Unreadable bytes become U+FFFD."""
-        unmarked = _skip_mark(self.mark, pieces)
-        if self.name == UTF8:
-            return unmarked
-        return (text.encode() for text in codecs.iterdecode(unmarked, self.name, "replace"))
+        decoder = None if self.name == UTF8 else codecs.getincrementaldecoder(self.name)("replace")
+        mark_bytes = len(self.mark)
+        for piece in pieces:
+            data, mark_bytes = piece[mark_bytes:], max(0, mark_bytes - len(piece))
+            yield decoder.decode(data).encode() if decoder else data
+        if decoder:
+            yield decoder.decode(b"", final=True).encode()
 
     @property
     def _errors(self) -> str:
@@ -135,10 +138,3 @@ def _detect_legacy(head: bytes) -> TextEncoding | None:
     # A few letters are too little for statistics. Latin-1 maps every byte, so it loses nothing.
     is_western = len(NOT_ASCII.findall(sample)) <= WESTERN_SHARE * len(sample)
     return best or (TextEncoding(name="iso8859_1") if is_western else None)
-
-
-def _skip_mark(mark: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    remaining = len(mark)
-    for piece in pieces:
-        yield piece[remaining:]
-        remaining = max(0, remaining - len(piece))

@@ -236,7 +236,23 @@ class Snapshots:
 
     def _read(self, thread: str, name: str) -> FolderState | None:
         try:
-            return _state(load(zlib.decompress((self._folder(thread) / name).read_bytes())))
+            row = load(zlib.decompress((self._folder(thread) / name).read_bytes()))
+            values = cast("Mapping[str, object]", row)
+            files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", values["files"])
+            folders = cast("Mapping[str, int]", values["folders"])
+            return FolderState(
+                # Older manifests lack it and count as the thread's own: nothing of them enters a given folder.
+                given_folder=_as_path(cast("str", values.get("given", ""))),
+                time=cast("int", values["time"]),
+                stored_bytes=cast("int", values["held"]),
+                folders={_as_path(path): mode for path, mode in folders.items()},
+                files={
+                    _as_path(path): FileState(
+                        mode, (size, changed, stamped, inode), digest, target and _as_path(target)
+                    )
+                    for path, (mode, size, changed, stamped, inode, digest, target) in files.items()
+                },
+            )
         except (OSError, zlib.error, ValueError):
             return None
 
@@ -408,20 +424,3 @@ def _as_text(path: str) -> str:
 
 def _as_path(text: str) -> str:
     return text if text.isascii() else os.fsdecode(text.encode("latin-1"))
-
-
-def _state(row: object) -> FolderState:
-    values = cast("Mapping[str, object]", row)
-    files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", values["files"])
-    folders = cast("Mapping[str, int]", values["folders"])
-    return FolderState(
-        # Older manifests lack it and count as the thread's own: nothing of them enters a given folder.
-        given_folder=_as_path(cast("str", values.get("given", ""))),
-        time=cast("int", values["time"]),
-        stored_bytes=cast("int", values["held"]),
-        folders={_as_path(path): mode for path, mode in folders.items()},
-        files={
-            _as_path(path): FileState(mode, (size, changed, stamped, inode), digest, target and _as_path(target))
-            for path, (mode, size, changed, stamped, inode, digest, target) in files.items()
-        },
-    )
