@@ -70,9 +70,7 @@ def verbatim(text: str) -> object:
 
 
 def copy_text(text: str) -> str:
-    """Return a throwaway copy of a non-ASCII text. Python caches the UTF-8 form of a string inside it, which doubles
-    its memory.
-    """
+    """Return a throwaway copy of a non-ASCII text: Python caches the UTF-8 form inside a string, which doubles it."""
     return text if text.isascii() else "".join((text, ""))
 
 

@@ -235,18 +235,9 @@ def _build_gap_part(facts: Facts, base: PageBase, gap: range, note: Note) -> Par
         return Part("message", name, message.role, tokens, 0, note.decision, note.rule, note.reason, note.receipts)
     sums, last = memoise_prefix(base.messages[base.first :], _sum_tokens, facts.counter), gap.stop - 1 - base.first
     tokens_before = sums[last] - (sums[gap.start - base.first - 1] if gap.start > base.first else 0)
-    return Part(
-        kind="message",
-        source=name,
-        role=None,
-        tokens_before=tokens_before,
-        tokens_after=0,
-        decision=note.decision,
-        rule=note.rule,
-        reason=note.reason,
-        upto=base.messages[gap.stop - 1].id or f"messages[{last}]",
-        count=count + len(gap) - 1,
-    )
+    part = Part("message", name, None, tokens_before, 0, note.decision, note.rule, note.reason)
+    upto = base.messages[gap.stop - 1].id or f"messages[{last}]"
+    return part._replace(upto=upto, count=count + len(gap) - 1)
 
 
 def _sum_tokens(previous: array[int] | None, messages: Sequence[Message], counter: TokenCounter) -> array[int]:

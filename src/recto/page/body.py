@@ -218,16 +218,7 @@ def encode_tool(tool: ToolOffer, wire: Wire, counter: TokenCounter) -> EncodedPa
 
 def build_plain_part(kind: PartKind, source: str, reason: str, tokens: int) -> Part:
     """Return a part that is not a message, with the reason it is in the page."""
-    return Part(
-        kind=kind,
-        source=source,
-        role=None,
-        tokens_before=tokens,
-        tokens_after=tokens,
-        decision="kept",
-        rule=None,
-        reason=reason,
-    )
+    return Part(kind, source, None, tokens, tokens, "kept", None, reason)
 
 
 @cache

@@ -11,11 +11,10 @@ from recto.conversation.messages import Message, SystemMessage
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
 from recto.page.manifest import Part, PartKind
-from recto.page.prompt.quote import ParsedDocument, Quote, quote_message
+from recto.page.prompt.quote import Quote, quote_message
 from recto.page.prompt.system_prompt import OVER, Prompt, SystemPrompt, system_prompt
 from recto.page.prompt.tools_prompt import tools_section
 from recto.page.steps.compact import summary_message
-from recto.page.text.tokens import TokenCounter
 from recto.page.wire.formats import wire_named
 
 OF_REMINDERS = {
@@ -63,7 +62,7 @@ def preamble(facts: Facts, log_view: View) -> tuple[Injected, ...]:
     quote = facts.quote
     if quote and not isinstance(quote, Quote):
         text = quote if isinstance(quote, str) else tuple(quote)
-        quote = _fit_quote(text, facts.quote_budget, facts.counter, facts.locale)
+        quote = _quote_message(text, budget=facts.quote_budget, counter=facts.counter, locale=facts.locale)
     if isinstance(quote, Quote):
         before = quote.tokens_before if quote.cuts else None
         message, reason = quote.message, quote.reason
@@ -101,26 +100,15 @@ def _with_reminders(prompt: Prompt, note: str) -> Prompt:
 def parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
     """Return what the budget removed from a prompt, as parts without bytes."""
     return tuple(
-        Part(
-            kind="prompt",
-            source=change.source,
-            role=None,
-            tokens_before=change.tokens_before - change.tokens_after,
-            tokens_after=0,
-            decision=change.decision,
-            rule="S1",
-            reason=change.reason,
-        )
-        for change in prompt.changes
+        [
+            Part("prompt", one.source, None, one.tokens_before - one.tokens_after, 0, one.decision, "S1", one.reason)
+            for one in prompt.changes
+        ]
     )
 
 
 # Few entries: each may hold as much text as a quote's budget allows.
-@cache_results(16)
-def _fit_quote(
-    quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter, locale: str
-) -> Quote | None:
-    return quote_message(quote, budget=budget, counter=counter, locale=locale)
+_quote_message = cache_results(16)(quote_message)
 
 
 def _new_system(text: str) -> SystemMessage:

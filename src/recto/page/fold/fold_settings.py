@@ -166,7 +166,5 @@ class CostSettings:
 
 
 def placeholder_in(locale: str, *, has_recall: bool) -> str:
-    """Return the placeholder of a folded result in the agent's language. It mentions `recall` if the agent has that
-    tool.
-    """
+    """Return the placeholder of a folded result in the agent's language. It mentions `recall` if the agent has it."""
     return (PLACEHOLDER_WITH_RECALL if has_recall else PLACEHOLDER)[language(locale)]

@@ -89,9 +89,7 @@ QuoteSource: TypeAlias = str | Sequence[ParsedDocument]
 
 
 def choose_documents(turns: Sequence[Sequence[InputFile]], max_files: int) -> tuple[InputFile, ...]:
-    """Select the documents to read: newest turn first, without duplicates, at most `max_files` (D4). `turns` are oldest
-    first.
-    """
+    """Select at most `max_files` documents without duplicates, newest turn first (D4). `turns` are oldest first."""
     newest: dict[Source, InputFile] = {}
     for turn in reversed(turns):
         for one in turn:

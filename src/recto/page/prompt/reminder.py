@@ -79,9 +79,7 @@ def reminder(
     zone: tzinfo = UTC,
     locale: Locale = "zh",
 ) -> str:
-    """Return the whole `<system-reminder>`, or an empty string if every section is empty. Past messages pass files
-    only.
-    """
+    """Return the whole `<system-reminder>`, or an empty string without sections. Past messages pass files only."""
     sections = (
         files_section(files, locale),
         datasets_section(datasets, locale),

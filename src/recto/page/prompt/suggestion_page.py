@@ -18,8 +18,9 @@ CHARACTERS_PER_TOKEN = 16
 
 
 def fit_suggestion(suggestion: SuggestionInput, tokens: int, counter: TokenCounter) -> SuggestionInput | None:
-    """Return the request cut to a number of tokens, or None if the tool does not fit. The tool stays whole and the
-    instruction may be cut. Context follows in its order, then the newest messages that fit.
+    """Return the request cut to a number of tokens: the whole tool, the instruction, context, then newest messages.
+
+    Return None if the tool does not fit. The instruction may be cut.
     """
     tool, instruction = suggestion.tool, words_of(suggestion.messages[-1])
     tool_text = "\n".join((tool.name, tool.description, tool.parameters))

@@ -1,6 +1,4 @@
-"""The system prompt (S9) within its budget (S1): identity and SOP are never cut, cases are dropped first, then user
-data is cut.
-"""
+"""The system prompt (S9) within its budget (S1). Cases are dropped first, then user data is cut; nothing else is."""
 
 from __future__ import annotations
 

@@ -48,8 +48,9 @@ SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def remind(messages: Sequence[Message], facts: Facts, shown_files: Mapping[int, tuple[InputFile, ...]]) -> Draft:
-    """Add the whole reminder to the current user message (F1) and the files section to past ones (F2). `shown_files`
-    comes from `files_shown` for the log of these messages.
+    """Add the whole reminder to the current user message (F1) and the files section to past ones (F2).
+
+    `shown_files` is the result of `files_shown` for the log of these messages.
     """
     if facts.turn is None:
         return unchanged(messages)

@@ -210,9 +210,7 @@ class TokenCount:
 
 
 def calibrate(*, own_count: int, digest: str, last: Calibration | None) -> TokenCount:
-    """Correct our count by the last reported usage: that figure stands for what was sent before, a ratio scales the
-    rest.
-    """
+    """Correct our count: start from the usage reported for the last page, and scale our count of the rest."""
     if last is None or last.own_count <= 0:
         return TokenCount(tokens=own_count, estimated=True)
     if last.digest == digest:
