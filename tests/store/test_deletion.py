@@ -17,7 +17,7 @@ from recto.store.ports import RunChange, RunEnding
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS
 from recto.store.statement import get_driver
 from recto.store.store import Store
-from recto.store.threads import cleanup
+from recto.store.threads import cleanup, deletion
 from recto.store.threads.cleanup import CleanupCounts, Retention
 from recto.store.threads.deletion import ROWS, RUNS_AT_ONCE, detach_threads
 from tests.store.suite.calls import body_of, call
@@ -142,7 +142,7 @@ async def test_a_second_deletion_leaves_a_recreated_thread_alone(database: Datab
     await store.threads.delete("ann", "thread-1")
     await end(store, "r2", "done")
     before = await database.read(counts)
-    await cleanup.delete_rest(database, "thread-1")
+    await deletion.delete_rest(database, "thread-1")
     assert await database.read(counts) == before
 
 

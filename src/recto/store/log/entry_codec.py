@@ -12,72 +12,41 @@ from datetime import datetime
 from functools import cache
 from typing import cast
 
-from recto.conversation import log as page_log
+from recto.conversation import log, messages
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.log import (
-    Compacted,
-    ConfirmAsked,
-    ConfirmDecided,
-    FoldStep,
-    Interrupted,
-    ReplyEnded,
-    RolledBack,
-    SkillChanged,
-    StateChanged,
-    ToolStarted,
-    Undone,
-)
-from recto.conversation.messages import (
-    ActivityMessage,
-    AssistantMessage,
-    Data,
-    DeveloperMessage,
-    File,
-    Key,
-    Logged,
-    Opaque,
-    ProviderFile,
-    ReasoningMessage,
-    SystemMessage,
-    Text,
-    ToolCall,
-    ToolMessage,
-    Url,
-    UserMessage,
-)
 from recto.errors import WireError
 
 # Stored rows contain these names: a class may be renamed, its name here may not.
-ENTRIES: Mapping[str, type[Logged]] = {
-    "user": UserMessage,
-    "assistant": AssistantMessage,
-    "tool": ToolMessage,
-    "system": SystemMessage,
-    "developer": DeveloperMessage,
-    "reasoning": ReasoningMessage,
-    "activity": ActivityMessage,
-    "skill_changed": SkillChanged,
-    "tool_started": ToolStarted,
-    "confirm_asked": ConfirmAsked,
-    "confirm_decided": ConfirmDecided,
-    "fold_step": FoldStep,
-    "interrupted": Interrupted,
-    "reply_ended": ReplyEnded,
-    "rolled_back": RolledBack,
-    "undone": Undone,
-    "compacted": Compacted,
-    "state_changed": StateChanged,
+ENTRIES: Mapping[str, type[messages.Logged]] = {
+    "user": messages.UserMessage,
+    "assistant": messages.AssistantMessage,
+    "tool": messages.ToolMessage,
+    "system": messages.SystemMessage,
+    "developer": messages.DeveloperMessage,
+    "reasoning": messages.ReasoningMessage,
+    "activity": messages.ActivityMessage,
+    "skill_changed": log.SkillChanged,
+    "tool_started": log.ToolStarted,
+    "confirm_asked": log.ConfirmAsked,
+    "confirm_decided": log.ConfirmDecided,
+    "fold_step": log.FoldStep,
+    "interrupted": log.Interrupted,
+    "reply_ended": log.ReplyEnded,
+    "rolled_back": log.RolledBack,
+    "undone": log.Undone,
+    "compacted": log.Compacted,
+    "state_changed": log.StateChanged,
 }
-MESSAGE_KINDS = tuple(name for name, kind in ENTRIES.items() if issubclass(kind, page_log.MESSAGES))
+MESSAGE_KINDS = tuple(name for name, kind in ENTRIES.items() if issubclass(kind, log.MESSAGES))
 VALUES: Mapping[str, type[object]] = {
-    "text": Text,
-    "file": File,
-    "call": ToolCall,
-    "opaque": Opaque,
-    "url": Url,
-    "data": Data,
-    "key": Key,
-    "provider_file": ProviderFile,
+    "text": messages.Text,
+    "file": messages.File,
+    "call": messages.ToolCall,
+    "opaque": messages.Opaque,
+    "url": messages.Url,
+    "data": messages.Data,
+    "key": messages.Key,
+    "provider_file": messages.ProviderFile,
 }
 KINDS: Mapping[type[object], str] = {kind: name for name, kind in ENTRIES.items()}
 VALUE_NAMES: Mapping[type[object], str] = {kind: name for name, kind in VALUES.items()}
@@ -86,12 +55,12 @@ COLUMNS = frozenset({"id", "seq", "time", "role", "memo"})
 TAG = "is"
 
 
-def entry_kind(entry: page_log.Entry) -> str:
+def entry_kind(entry: log.Entry) -> str:
     """Return the stored name of an entry's kind."""
     return KINDS[type(entry)]
 
 
-def encode_entry(entry: page_log.Entry) -> bytes:
+def encode_entry(entry: log.Entry) -> bytes:
     """Encode the fields of an entry other than its id, number and time."""
     return dump(_encode_fields(entry))
 
@@ -112,13 +81,13 @@ def _encode(value: object) -> object:
     return {TAG: name} | _encode_fields(value) if name else value
 
 
-def decode_entry(kind: str, body: bytes, *, id: str, seq: int, time: datetime) -> page_log.Entry:
+def decode_entry(kind: str, body: bytes, *, id: str, seq: int, time: datetime) -> log.Entry:
     """Decode an entry from its row. Raise WireError if this version cannot have written it."""
     entry_class, row = ENTRIES.get(kind), load_object(body)
     if entry_class is None or row is None:
         raise WireError(where=f"log[{seq}]", problem=f"is an unknown kind of entry ({kind!r}). Update Recto.")
     values = _decode_fields(entry_class, row, f"log[{seq}]")
-    return cast("page_log.Entry", entry_class(id=id, seq=seq, time=time, **cast("dict[str, str]", values)))
+    return cast("log.Entry", entry_class(id=id, seq=seq, time=time, **cast("dict[str, str]", values)))
 
 
 def _decode_fields(kind: type[object], row: Mapping[str, Json], where: str) -> dict[str, object]:
@@ -149,5 +118,5 @@ def _decode(value: Json, where: str) -> object:
 
 @cache
 def _stored_fields(kind: type[object]) -> tuple[Field[object], ...]:
-    names = COLUMNS if issubclass(kind, Logged) else frozenset({"memo"})
-    return tuple(field for field in fields(cast("type[Logged]", kind)) if field.name not in names)
+    names = COLUMNS if issubclass(kind, messages.Logged) else frozenset({"memo"})
+    return tuple(field for field in fields(cast("type[messages.Logged]", kind)) if field.name not in names)

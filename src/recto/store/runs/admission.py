@@ -9,19 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
 import orjson
-from sqlalchemy import (
-    Connection,
-    Integer,
-    Select,
-    and_,
-    bindparam,
-    case,
-    func,
-    literal_column,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, Integer, Select, and_, bindparam, case, func, literal_column, select, text, update
 from sqlalchemy.dialects import sqlite
 
 from recto.conversation.input.input_entries import check_resume

@@ -16,16 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from recto.skills.known import FREE_TIER
 from recto.store.cursor import decode_cursor, encode_cursor
 from recto.store.database.database import Repository, priority_write, read_transaction, write_transaction
-from recto.store.ports import (
-    Admission,
-    AdmissionResult,
-    Cancel,
-    Claimant,
-    Lease,
-    RecordResult,
-    RunChange,
-    StoredRun,
-)
+from recto.store.ports import Admission, AdmissionResult, Cancel, Claimant, Lease, RecordResult, RunChange, StoredRun
 from recto.store.runs.admission import (
     CANCEL,
     UPDATE_TO_CANCEL,

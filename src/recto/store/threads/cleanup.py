@@ -17,14 +17,7 @@ from recto.store.database.database import Database, lock_thread
 from recto.store.runs.calls import split
 from recto.store.schema import CALLS, DETACHED, EVENTS, IS_OPEN, RUNS, SEGMENTS, THREADS, to_micros
 from recto.store.statement import batches
-from recto.store.threads.deletion import (
-    ROWS,
-    RUNS_AT_ONCE,
-    delete_events_of,
-    delete_rest,
-    detach_threads,
-    list_detached,
-)
+from recto.store.threads import deletion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +77,13 @@ async def clean(database: Database, retention: Retention, progress: CleanupProgr
     """Run one round of cleanup: up to `limit` runs' events, runs' calls and threads, and interrupted deletions."""
     events = calls = segments = threads = 0
     limit = retention.limit
-    for thread in await database.read(partial(list_detached, limit=limit)):
-        await delete_rest(database, thread)
+    for thread in await database.read(partial(deletion.list_detached, limit=limit)):
+        await deletion.delete_rest(database, thread)
         threads += 1
     if before := retention.threads_before:
         for thread in await database.read(partial(list_unused_threads, before=before, limit=limit)):
             if await database.write(partial(detach_unused, thread=thread, before=before)):
-                await delete_rest(database, thread)
+                await deletion.delete_rest(database, thread)
                 threads += 1
     if before := retention.events_before:
         search = partial(find_runs_with_events, before=before, limit=limit, after=progress.events)
@@ -98,7 +91,7 @@ async def clean(database: Database, retention: Retention, progress: CleanupProgr
         for run in stale:
             while count := await database.write(partial(delete_events, run=run.run)):
                 events += count
-                if count < ROWS:
+                if count < deletion.ROWS:
                     break
         progress.events = _continue_after(stale, limit)
     if before := retention.calls_before:
@@ -118,7 +111,7 @@ def _continue_after(stale: Sequence[StaleRun], limit: int) -> CleanupCursor:
 
 async def _clean_calls(database: Database, thread: str, runs: Sequence[str]) -> tuple[int, int]:
     calls = segments = 0
-    for batch in batches(runs, RUNS_AT_ONCE):
+    for batch in batches(runs, deletion.RUNS_AT_ONCE):
         calls += await database.write(partial(delete_calls, thread=thread, runs=batch))
     unused = await database.read(partial(find_unused_segments, thread=thread)) if calls else UnusedSegments()
     for batch in batches(unused.hashes):
@@ -162,7 +155,7 @@ def list_unused_threads(connection: Connection, before: datetime, limit: int) ->
 def delete_events(connection: Connection, run: str) -> int:
     """Delete one batch of events of an ended run. Return their number."""
     is_over = select(RUNS.c.id).where(RUNS.c.id == run, RUNS.c.status == "ended").with_for_update()
-    return delete_events_of(connection, run) if connection.execute(is_over).all() else 0
+    return deletion.delete_events_of(connection, run) if connection.execute(is_over).all() else 0
 
 
 def delete_calls(connection: Connection, thread: str, runs: Sequence[str]) -> int:
@@ -208,7 +201,7 @@ def detach_unused(connection: Connection, thread: str, before: datetime) -> bool
     lock_thread(connection, thread)
     is_unused = connection.execute(select(THREADS.c.id).where(THREADS.c.id == thread, _is_unused(before))).all()
     if is_unused:
-        detach_threads(connection, [thread])
+        deletion.detach_threads(connection, [thread])
     return bool(is_unused)
 
 

@@ -8,29 +8,16 @@ from datetime import date, datetime
 from functools import partial
 from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, delete, select
+from sqlalchemy import Connection, Table, delete, select
 
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, dump, load
 from recto.errors import NotFound
+from recto.store import schema
 from recto.store.database.database import Database, lock_thread
 from recto.store.files import datasets, files
 from recto.store.runs.calls import Calls
 from recto.store.runs.spending import read_savings
-from recto.store.schema import (
-    ATTACHMENTS,
-    DATASETS,
-    FILE_REFS,
-    LOG,
-    PROFILE_FIELDS,
-    PROFILES,
-    RUNS,
-    SAVINGS,
-    SKILL_DATA,
-    SPENDING,
-    THREADS,
-    from_micros,
-)
 from recto.store.threads.deletion import delete_rest, detach_threads
 from recto.store.threads.thread_rows import StoppedRun
 
@@ -44,32 +31,34 @@ class ExportTable(NamedTuple):
     """A table exported as lines of one kind, filtered by `filter` and ordered by `key`."""
 
     kind: str
-    filter: Column[str]
-    key: Column[str]
+    table: Table
+    filter: str
+    key: str
     names: tuple[str, ...]
 
 
-PROFILE_TABLE = ExportTable("profile", PROFILES.c.owner, PROFILES.c.owner, ("owner", "tier", "updated"))
-FIELD_TABLE = ExportTable("profile_field", PROFILE_FIELDS.c.owner, PROFILE_FIELDS.c.field, ("field", "body", "updated"))
-SKILL_TABLE = ExportTable("skill_data", SKILL_DATA.c.owner, SKILL_DATA.c.skill, ("skill", "body", "updated"))
+PROFILE_TABLE = ExportTable("profile", schema.PROFILES, "owner", "owner", ("owner", "tier", "updated"))
+FIELD_TABLE = ExportTable("profile_field", schema.PROFILE_FIELDS, "owner", "field", ("field", "body", "updated"))
+SKILL_TABLE = ExportTable("skill_data", schema.SKILL_DATA, "owner", "skill", ("skill", "body", "updated"))
 DAY_TABLE = ExportTable(
-    "spending", SPENDING.c.owner, SPENDING.c.day, ("day", "input", "output", "cached", "calls", "price")
+    "spending", schema.SPENDING, "owner", "day", ("day", "input", "output", "cached", "calls", "price")
 )
 ATTACHMENT_TABLE = ExportTable(
-    "attachment", ATTACHMENTS.c.owner, ATTACHMENTS.c.id, ("id", "name", "kind", "mime_type", "size", "created")
+    "attachment", schema.ATTACHMENTS, "owner", "id", ("id", "name", "kind", "mime_type", "size", "created")
 )
 DATASET_TABLE = ExportTable(
-    "dataset", DATASETS.c.owner, DATASETS.c.id, ("id", "name", "description", "created", "updated")
+    "dataset", schema.DATASETS, "owner", "id", ("id", "name", "description", "created", "updated")
 )
 THREAD_TABLE = ExportTable(
-    "thread", THREADS.c.owner, THREADS.c.id, ("id", "title", "agent", "skill", "scenario", "created", "updated")
+    "thread", schema.THREADS, "owner", "id", ("id", "title", "agent", "skill", "scenario", "created", "updated")
 )
-ENTRY_TABLE = ExportTable("entry", LOG.c.thread, LOG.c.seq, ("thread", "seq", "id", "kind", "run", "time", "body"))
-FILE_TABLE = ExportTable("file", FILE_REFS.c.thread, FILE_REFS.c.id, ("thread", "id", "attachment", "body", "created"))
+ENTRY_TABLE = ExportTable("entry", schema.LOG, "thread", "seq", ("thread", "seq", "id", "kind", "run", "time", "body"))
+FILE_TABLE = ExportTable("file", schema.FILE_REFS, "thread", "id", ("thread", "id", "attachment", "body", "created"))
 RUN_TABLE = ExportTable(
     "run",
-    RUNS.c.thread,
-    RUNS.c.id,
+    schema.RUNS,
+    "thread",
+    "id",
     (
         *("id", "name", "thread", "agent", "tier", "status", "outcome", "error"),
         *("created", "started", "ended", "input", "usage"),
@@ -145,12 +134,13 @@ async def _rows(database: Database, table: ExportTable, id: str) -> AsyncGenerat
     while rows := await database.read(partial(_read_rows, table=table, id=id, after=after)):
         for row in rows:
             yield row
-        after = rows[-1][table.key.name]
+        after = rows[-1][table.key]
 
 
 def _read_rows(connection: Connection, table: ExportTable, id: str, after: object) -> Sequence[Mapping[str, object]]:
-    columns = [table.filter.table.c[name] for name in table.names]
-    query = select(*columns).where(table.filter == id, table.key > after).order_by(table.key).limit(PAGE)
+    columns, key = table.table.c, table.table.c[table.key]
+    query = select(*[columns[name] for name in table.names]).where(columns[table.filter] == id, key > after)
+    query = query.order_by(key).limit(PAGE)
     return [dict(zip(table.names, row, strict=True)) for row in connection.execute(query)]
 
 
@@ -162,7 +152,7 @@ def _encode_value(name: str, value: object) -> object:
     if isinstance(value, datetime):
         return time_text(value)
     if name in TIMES and isinstance(value, int):
-        return time_text(from_micros(value))
+        return time_text(schema.from_micros(value))
     return _load_json(value) if name in BODIES and isinstance(value, bytes) else value
 
 
@@ -198,19 +188,20 @@ async def delete_user(database: Database, owner: str, today: date | None = None)
 
 
 def _detach_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Sequence[StoppedRun]] | None:
-    query = select(THREADS.c.id).where(THREADS.c.owner == owner).order_by(THREADS.c.id).limit(THREADS_AT_ONCE)
+    threads = schema.THREADS.c
+    query = select(threads.id).where(threads.owner == owner).order_by(threads.id).limit(THREADS_AT_ONCE)
     candidates = connection.execute(query).scalars().all()
     for id in candidates:
         lock_thread(connection, id)
     # Query again: while we waited for the lock, a thread may have been deleted and recreated by another user.
-    ids = connection.execute(query.where(THREADS.c.id.in_(candidates))).scalars().all()
+    ids = connection.execute(query.where(threads.id.in_(candidates))).scalars().all()
     return (ids, detach_threads(connection, ids)) if candidates else None
 
 
 def _delete_rows(connection: Connection, owner: str, today: date | None) -> tuple[int, int]:
-    profiles = connection.execute(delete(PROFILES).where(PROFILES.c.owner == owner)).rowcount
-    connection.execute(delete(SAVINGS).where(SAVINGS.c.owner == owner))
-    days = delete(SPENDING).where(SPENDING.c.owner == owner)
+    profiles = connection.execute(delete(schema.PROFILES).where(schema.PROFILES.c.owner == owner)).rowcount
+    connection.execute(delete(schema.SAVINGS).where(schema.SAVINGS.c.owner == owner))
+    days = delete(schema.SPENDING).where(schema.SPENDING.c.owner == owner)
     if today is not None:
-        days = days.where(SPENDING.c.day != today.isoformat())
+        days = days.where(schema.SPENDING.c.day != today.isoformat())
     return profiles, connection.execute(days).rowcount

@@ -19,13 +19,7 @@ from recto.skills.known import FREE_TIER
 from recto.store.database.database import Repository, read_transaction, write_transaction
 from recto.store.ports import CallEnd, Lease
 from recto.store.runs.run_rows import IS_HELD, lease_values
-from recto.store.runs.spending import (
-    DailySaving,
-    DailySpending,
-    add_spending_of_user,
-    read_savings,
-    read_spending,
-)
+from recto.store.runs.spending import DailySaving, DailySpending, add_spending_of_user, read_savings, read_spending
 from recto.store.schema import PROFILE_FIELDS, PROFILES, RUNS, SKILL_DATA, from_micros, to_micros
 from recto.store.statement import Statement, upsert
 from recto.store.users.user_data import DeletedUser, delete_user, export_user
