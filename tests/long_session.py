@@ -325,4 +325,4 @@ def _item(kind: str, **fields: object) -> Fields:
 
 
 # A decorator: what it marks is run with each of them.
-EACH_SESSION = pytest.mark.parametrize("known", sessions(), ids=lambda known: known.name)
+EACH_SESSION = pytest.mark.parametrize("traced", sessions(), ids=lambda traced: traced.name)

@@ -13,7 +13,7 @@ from recto.testing.model_server import Answer, ModelServer
 from tests.layers import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-from bench.table import BENCHES, ROWS, Written
+from bench.table import BENCHES, ROWS, GoalRow
 
 pytestmark = pytest.mark.full
 # What a quick run has in small.
@@ -33,7 +33,7 @@ def test_a_bench_runs_and_tells_every_figure_of_the_table(bench: str, tmp_path: 
     written = tmp_path / "figures.json"
     said = run(bench, *BENCHES[bench], "--json", str(written))
     told = json.loads(written.read_text(encoding="utf-8"))
-    figures = cast("Sequence[Written]", told if isinstance(told, list) else told["goals"])
+    figures = cast("Sequence[GoalRow]", told if isinstance(told, list) else told["goals"])
     named = {figure["name"] for figure in figures}
     assert {name for of, name in ROWS if of == bench} - FEWER <= named
     assert all(figure["value"] >= 0 and figure["name"] in said for figure in figures)

@@ -65,8 +65,10 @@ You are it.
 ---
 Still you.
 """
-TAKEN = FileInput(is_on=True, documents=False, images=False, audio=True, video=True, endings=("gpx", "tex"))
-ATTACHED = replace(TAKEN, mode="always", quote_tokens=500, urls=("example.com",), max_files=3, max_bytes=1000)
+FILE_INPUT = FileInput(is_on=True, documents=False, images=False, audio=True, video=True, endings=("gpx", "tex"))
+ATTACHED_INPUT = replace(
+    FILE_INPUT, mode="always", quote_tokens=500, urls=("example.com",), max_files=3, max_bytes=1000
+)
 
 
 def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> LoadedAgents:
@@ -77,17 +79,17 @@ def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> LoadedAg
 
 
 def agent(folder: Path, settings: str = "") -> Agent:
-    loaded = load(folder, f"---\n{settings}\n---\nYou are it.")
-    assert not loaded.problems, loaded.problems[0]
-    return loaded["it"]
+    loaded_agents = load(folder, f"---\n{settings}\n---\nYou are it.")
+    assert not loaded_agents.problems, loaded_agents.problems[0]
+    return loaded_agents["it"]
 
 
 def problems_of(folder: Path, text: str | bytes, own: Collection[str] = ()) -> list[tuple[int | None, str]]:
     """Lines and texts of the problems. An agent with problems is never among those that loaded."""
-    loaded = load(folder, text, own)
-    assert bool(loaded.problems) == ("it" not in loaded)
-    assert {problem.file for problem in loaded.problems} <= {folder / "it" / "AGENT.md"}
-    return [(problem.line, problem.text) for problem in loaded.problems]
+    loaded_agents = load(folder, text, own)
+    assert bool(loaded_agents.problems) == ("it" not in loaded_agents)
+    assert {problem.file for problem in loaded_agents.problems} <= {folder / "it" / "AGENT.md"}
+    return [(problem.line, problem.text) for problem in loaded_agents.problems]
 
 
 # Values
@@ -110,7 +112,7 @@ def test_C4_every_setting_becomes_a_value(tmp_path: Path):
         client_system=True,
         tools=("calculator",),
         confirm=("calculator",),
-        file_input=ATTACHED,
+        file_input=ATTACHED_INPUT,
         quote="Our rules.",
         datasets=("d1", "d2"),
         history=10,
@@ -184,8 +186,8 @@ def test_D1_files_are_switched_on_or_told_in_full(tmp_path: Path, settings: str,
 
 def test_D1_documents_come_to_who_takes_all_or_some_of_them():
     nothing = FileInput(is_on=True, documents=False)
-    taken = (OFF, FileInput(endings=("gpx",)), FileInput(is_on=True), nothing, replace(nothing, endings=("gpx",)))
-    assert [one.takes_documents for one in taken] == [False, False, True, False, True]
+    file_inputs = (OFF, FileInput(endings=("gpx",)), FileInput(is_on=True), nothing, replace(nothing, endings=("gpx",)))
+    assert [one.takes_documents for one in file_inputs] == [False, False, True, False, True]
 
 
 def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
@@ -245,7 +247,7 @@ def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
 )
 def test_C4_a_mistake_is_told_with_its_line_and_what_is_allowed(tmp_path: Path, settings: str, line: int, text: str):
     problems = problems_of(tmp_path, f"---\n{settings}\n---\nYou are it.")
-    assert [(found, words[: len(text)]) for found, words in problems] == [(line, text)]
+    assert [(fault_line, words[: len(text)]) for fault_line, words in problems] == [(line, text)]
     assert problems[0][1].endswith((".", "keyword", "1/x"))
 
 
@@ -318,18 +320,18 @@ def test_C5_what_is_wrong_beside_the_file_itself_is_told_as_it_is(tmp_path: Path
         raise SettingsError(name="tools", value="f in /elsewhere.py:9", allowed="rename it")
 
     load(tmp_path, "You are it.")
-    loaded = load_folder(tmp_path, SERVER, Toolbox(built_in=(*BUILT_IN, "recall"), of_folder=of_folder))
+    loaded_agents = load_folder(tmp_path, SERVER, Toolbox(built_in=(*BUILT_IN, "recall"), of_folder=of_folder))
     expected = f"{tmp_path / 'it' / 'tools.py'}: Setting tools is 'f in /elsewhere.py:9'; rename it."
-    assert [str(problem) for problem in loaded.problems] == [expected]
+    assert [str(problem) for problem in loaded_agents.problems] == [expected]
 
 
 # Warnings
 
 
 def test_C4_what_is_hardly_meant_is_warned_of_and_loads(tmp_path: Path):
-    loaded = load(tmp_path, "---\nhistory: 0\nbudget: 3\n---\nYou are a gardener, and a good one.")
-    assert "it" in loaded
-    assert [(warning.line, warning.text) for warning in loaded.warnings] == [
+    loaded_agents = load(tmp_path, "---\nhistory: 0\nbudget: 3\n---\nYou are a gardener, and a good one.")
+    assert "it" in loaded_agents
+    assert [(warning.line, warning.text) for warning in loaded_agents.warnings] == [
         (2, "history is 0, so the model sees no earlier messages. Remove it to show all."),
         (3, "budget is 3, but the persona has 10 tokens and is never cut. Raise the budget."),
     ]
@@ -338,10 +340,12 @@ def test_C4_what_is_hardly_meant_is_warned_of_and_loads(tmp_path: Path):
 def test_D2_settings_of_files_that_do_nothing_together_are_warned_of_and_others_are_not(tmp_path: Path):
     for good in ("file_input: {mode: always}", "file_input: {mode: always, documents: false, endings: [gpx]}"):
         assert load(tmp_path, f"---\n{good}\n---\nYou are it.").warnings == ()
-    loaded = load(tmp_path, "---\nfile_input:\n  on: false\n  urls: [a.b]\n  mode: always\nquote: x\n---\nYou are it.")
-    assert "it" in loaded
+    loaded_agents = load(
+        tmp_path, "---\nfile_input:\n  on: false\n  urls: [a.b]\n  mode: always\nquote: x\n---\nYou are it."
+    )
+    assert "it" in loaded_agents
     nothing = "has no effect with file_input.on: false. Enable that, or remove it."
-    assert [(warning.line, warning.text) for warning in loaded.warnings] == [
+    assert [(warning.line, warning.text) for warning in loaded_agents.warnings] == [
         (5, f"file_input.mode {nothing}"),
         (4, f"file_input.urls {nothing}"),
     ]

@@ -39,10 +39,10 @@ def assert_told(folder: Path, raw: bytes) -> None:
     """An agent, or problems with a line each; never both, never neither."""
     (folder / "it").mkdir(exist_ok=True)
     (folder / "it" / "AGENT.md").write_bytes(raw)
-    loaded = load_folder(folder, Limits(), TOOLBOX)
+    loaded_agents = load_folder(folder, Limits(), TOOLBOX)
     lines = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
-    assert ("it" in loaded) != bool(loaded.problems)
-    for problem in (*loaded.problems, *loaded.warnings):
+    assert ("it" in loaded_agents) != bool(loaded_agents.problems)
+    for problem in (*loaded_agents.problems, *loaded_agents.warnings):
         assert problem.line is not None
         assert 1 <= problem.line <= lines
         assert problem.text

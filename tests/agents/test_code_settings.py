@@ -33,6 +33,6 @@ def test_R2_placeholders_are_the_same_in_every_language_unless_an_agent_says_its
 
 def test_R15_an_agent_may_have_a_folder_to_work_in_and_a_mode(tmp_path: Path):
     (tmp_path / "_project").mkdir()
-    made = agent(tmp_path, "workspace: ../_project\nmode: edits")
-    assert (made.workspace, made.mode) == (tmp_path / "_project", "edits")
+    agent_folder = agent(tmp_path, "workspace: ../_project\nmode: edits")
+    assert (agent_folder.workspace, agent_folder.mode) == (tmp_path / "_project", "edits")
     assert (agent(tmp_path, "").workspace, agent(tmp_path, "").mode) == (None, None)

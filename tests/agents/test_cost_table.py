@@ -29,5 +29,5 @@ def test_X2_every_number_of_folding_by_cost_is_a_setting(tmp_path: Path):
     numbers = {name: value for name, value in vars(CostSettings()).items() if isinstance(value, int | float)}
     changed = {name: value / 2 if isinstance(value, float) else value + 1 for name, value in numbers.items()}
     text = "\n".join(f"    {name}: {value}" for name, value in changed.items())
-    found = agent(tmp_path, f"fold:\n  mode: cost\n  cost:\n{text}").fold.cost
-    assert {name: value for name, value in vars(found).items() if name in changed} == changed
+    agent_found = agent(tmp_path, f"fold:\n  mode: cost\n  cost:\n{text}").fold.cost
+    assert {name: value for name, value in vars(agent_found).items() if name in changed} == changed

@@ -50,4 +50,4 @@ def test_servers_and_services_are_values_with_the_line_they_stand_in(tmp_path: P
 )
 def test_every_fault_has_its_line(tmp_path: Path, settings: str, line: int, text: str):
     problems, _ = load(tmp_path, settings)
-    assert [(found, text in said) for found, said in problems] == [(line, True)], problems
+    assert [(fault_line, text in words) for fault_line, words in problems] == [(line, True)], problems

@@ -93,10 +93,10 @@ def test_X2_of_the_shipped_agents_the_coder_folds_by_cost_in_its_language_and_th
 
 
 def test_D1_the_agent_for_documents_shows_every_setting_of_files_and_has_the_tools_for_them():
-    loaded = load_agents(None, LIMITS)
-    docs, text = loaded["docs"], (loaded.folders["docs"] / "AGENT.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"^  (?:# )?([a-z_]+):", text, flags=re.MULTILINE))
-    assert shown == set(FileInputTable.model_fields)
+    loaded_agents = load_agents(None, LIMITS)
+    docs, text = loaded_agents["docs"], (loaded_agents.folders["docs"] / "AGENT.md").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^  (?:# )?([a-z_]+):", text, flags=re.MULTILINE))
+    assert keys == set(FileInputTable.model_fields)
     assert re.search(r"^datasets: \[\]$", text, flags=re.MULTILINE)
     assert docs.tools == ("read_files", "sandbox_fetch_user_file", "current_time", "calculator")
     assert {*docs.tools} <= {tool.name for tool in make_built_in_tools()}
@@ -120,9 +120,14 @@ def test_C4_a_folder_without_a_persona_has_the_built_in_one_and_a_warning(tmp_pa
     an_agent(tmp_path, "plain", tools="")
     an_agent(tmp_path, "blank", persona=" \n")
     an_agent(tmp_path, "settings", persona="---\nlocale: zh\n---\n")
-    loaded = load_agents(tmp_path, LIMITS)
-    assert loaded["plain"].prompt == loaded["blank"].prompt == loaded["settings"].prompt == CHAT.prompt
-    assert [str(warning).removeprefix(f"{tmp_path}/") for warning in loaded.warnings] == [
+    loaded_agents = load_agents(tmp_path, LIMITS)
+    assert (
+        loaded_agents["plain"].prompt
+        == loaded_agents["blank"].prompt
+        == loaded_agents["settings"].prompt
+        == CHAT.prompt
+    )
+    assert [str(warning).removeprefix(f"{tmp_path}/") for warning in loaded_agents.warnings] == [
         f"blank/AGENT.md:1: {NO_PERSONA}",
         f"plain: there is no AGENT.md in it: {NO_PERSONA}",
         f"settings/AGENT.md:3: {NO_PERSONA}",
@@ -133,10 +138,10 @@ def test_C4_a_folder_with_nothing_of_an_agent_or_no_name_for_one_is_reported_and
     an_agent(tmp_path, "my gardener", persona="x")
     an_agent(tmp_path, "nothing")
     an_agent(tmp_path, "baker", persona="You bake.")
-    loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == [*SHIPPED_NAMES, "baker"]
-    assert list(loaded.broken) == ["my gardener", "nothing"]
-    name, nothing = map(str, loaded.problems)
+    loaded_agents = load_agents(tmp_path, LIMITS)
+    assert list(loaded_agents) == [*SHIPPED_NAMES, "baker"]
+    assert list(loaded_agents.broken) == ["my gardener", "nothing"]
+    name, nothing = map(str, loaded_agents.problems)
     assert name.endswith("all ASCII, and does not begin with _. Rename the folder.")
     assert nothing == (
         f"{tmp_path / 'nothing'}: there is neither AGENT.md nor tools.py in it. "
@@ -159,10 +164,10 @@ def test_C4_S9_a_folder_named_as_a_shipped_agent_takes_its_place(
     tmp_path: Path, name: str, is_broken: bool, left_out: set[str]
 ):
     an_agent(tmp_path, name, persona="---\nlocale: fr\n---\n" if is_broken else "You are mine.")
-    loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == list(loaded.folders) == [one for one in SHIPPED_NAMES if one not in left_out]
-    assert list(loaded.broken) == ([name] if is_broken else [])
-    assert is_broken or loaded[name].prompt.identity == "You are mine."
+    loaded_agents = load_agents(tmp_path, LIMITS)
+    assert list(loaded_agents) == list(loaded_agents.folders) == [one for one in SHIPPED_NAMES if one not in left_out]
+    assert list(loaded_agents.broken) == ([name] if is_broken else [])
+    assert is_broken or loaded_agents[name].prompt.identity == "You are mine."
 
 
 def test_C4_files_and_hidden_folders_are_no_agents(tmp_path: Path):
@@ -186,8 +191,8 @@ def test_C4_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
 # A run of such an agent
 
 
-def water_then_answer(made: Request) -> Answer:
-    last = cast("list[Mapping[str, Json]]", made.page["messages"])[-1]
+def water_then_answer(model_request: Request) -> Answer:
+    last = cast("list[Mapping[str, Json]]", model_request.page["messages"])[-1]
     if last["role"] == "tool":
         return Answer(text=f"Done: {last['content']}")
     return Answer(calls=(Call(name="water", arguments='{"plant": "the fern"}', id="c1"),))
@@ -214,13 +219,13 @@ def test_C5_tools_of_a_folder_are_offered_and_called_in_a_run_with_its_persona_a
     system = cast("list[Mapping[str, Json]]", first.page["messages"])[0]
     assert system["role"] == "system"
     assert str(system["content"]).startswith(PERSONA)
-    assert [tool["name"] for tool in offered(first)] == ["current_time", "calculator", "water"]
-    assert offered(first)[-1]["description"] == "Water a plant."
-    assert offered(second) == offered(first)
-    results = [sent.event["content"] for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert [tool["name"] for tool in offered_tools(first)] == ["current_time", "calculator", "water"]
+    assert offered_tools(first)[-1]["description"] == "Water a plant."
+    assert offered_tools(second) == offered_tools(first)
+    results = [received.event["content"] for received in events if received.event["type"] == "TOOL_CALL_RESULT"]
     assert results == ["the fern has had 1.5 litres"]
-    said = [str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT"]
-    assert "".join(said) == "Done: the fern has had 1.5 litres"
+    deltas = [str(received.event["delta"]) for received in events if received.event["type"] == "TEXT_MESSAGE_CONTENT"]
+    assert "".join(deltas) == "Done: the fern has had 1.5 litres"
     assert events[-1].event["outcome"] == {"type": "success"}
 
 
@@ -235,6 +240,6 @@ def test_C5_a_tools_file_that_is_broken_stops_the_start_and_names_its_line(tmp_p
     assert model.requests == []
 
 
-def offered(made: Request) -> list[Mapping[str, Json]]:
-    tools = cast("list[Mapping[str, Mapping[str, Json]]]", made.page["tools"])
+def offered_tools(model_request: Request) -> list[Mapping[str, Json]]:
+    tools = cast("list[Mapping[str, Mapping[str, Json]]]", model_request.page["tools"])
     return [tool["function"] for tool in tools]

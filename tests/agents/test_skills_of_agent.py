@@ -23,23 +23,23 @@ def agents(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def loaded(agents: Path, more: str = "") -> LoadedAgents:
+def load(agents: Path, more: str = "") -> LoadedAgents:
     if more:
         write_guide(agents, more=more)
     return load_folder(agents, Limits(), TOOLBOX)
 
 
 def problems(agents: Path) -> list[str]:
-    return [str(problem).removeprefix(f"{agents}/") for problem in loaded(agents).problems]
+    return [str(problem).removeprefix(f"{agents}/") for problem in load(agents).problems]
 
 
-def warnings(found: LoadedAgents, agents: Path) -> list[str]:
-    linted = [one for name in found for one in lint(found[name], found.folders[name], TOOLBOX)]
-    return [str(warning).removeprefix(f"{agents}/") for warning in (*found.warnings, *linted)]
+def warnings(results: LoadedAgents, agents: Path) -> list[str]:
+    linted = [one for name in results for one in lint(results[name], results.folders[name], TOOLBOX)]
+    return [str(warning).removeprefix(f"{agents}/") for warning in (*results.warnings, *linted)]
 
 
 def guide(agents: Path, more: str = "") -> Agent:
-    return loaded(agents, more)["guide"]
+    return load(agents, more)["guide"]
 
 
 def test_S1_an_agent_has_its_skills_and_the_phases_of_the_seed(agents: Path):
@@ -83,9 +83,9 @@ def change(agents: Path, old: str, new: str) -> None:
 
 
 def test_S9_an_agent_in_another_language_says_what_differs_and_has_the_rest(agents: Path):
-    found = loaded(agents)
-    assert list(found) == ["guide", "guide-en"]
-    own, other = found["guide"], found["guide-en"]
+    loaded_agents = load(agents)
+    assert list(loaded_agents) == ["guide", "guide-en"]
+    own, other = loaded_agents["guide"], loaded_agents["guide-en"]
     assert (own.locale, other.locale) == ("zh", "en")
     assert (other.prompt.identity, other.prompt.rules, other.description) == (
         "You are a guide.",
@@ -95,21 +95,21 @@ def test_S9_an_agent_in_another_language_says_what_differs_and_has_the_rest(agen
     assert (dict(other.voices), dict(own.voices)) == ({"warm": "Be warm."}, {"warm": "温和。", "direct": "直接。"})
     assert other.tiers == own.tiers
     assert list(other.skills) == list(own.skills)
-    assert found.folders["guide-en"] == found.folders["guide"]
+    assert loaded_agents.folders["guide-en"] == loaded_agents.folders["guide"]
 
 
 def test_S9_a_fault_of_a_variant_is_its_own_and_leaves_the_agent_alone(agents: Path):
     (agents / "guide" / "AGENT.en.md").write_text("---\nxyz: 1\n---\nHi.\n", encoding="utf-8")
-    found = loaded(agents)
-    assert list(found) == ["guide"]
+    loaded_agents = load(agents)
+    assert list(loaded_agents) == ["guide"]
     assert [one[:43] for one in problems(agents)] == ["guide/AGENT.en.md:2: there is no setting xy"]
 
 
 def test_S9_a_folder_of_the_name_of_a_variant_is_in_its_way(agents: Path):
     (agents / "guide-en").mkdir()
     (agents / "guide-en" / "AGENT.md").write_text("Hello.", encoding="utf-8")
-    found = loaded(agents)
-    assert "guide" in found
+    loaded_agents = load(agents)
+    assert "guide" in loaded_agents
     assert any("there is a folder guide-en too" in problem for problem in problems(agents))
 
 
@@ -118,8 +118,10 @@ def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") ->
     (agents / "it").mkdir(parents=True)
     for file, text in (("AGENT.md", first), (name, other)):
         (agents / "it" / file).write_text(text, encoding="utf-8")
-    found = loaded(agents)
-    return found, [str(one).removeprefix(f"{agents}/it/") for one in (*found.problems, *found.warnings)]
+    loaded_agents = load(agents)
+    return loaded_agents, [
+        str(one).removeprefix(f"{agents}/it/") for one in (*loaded_agents.problems, *loaded_agents.warnings)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,24 +141,24 @@ def test_S9_what_is_hardly_meant_is_told_of_the_file_that_says_it(tmp_path: Path
     texts = f"---\n{settings}\n---\n{'Long. ' * 64}", "---\ndescription: x\n---\n"
     others = "Long. " * 64, f"---\n{settings}\n---\n"
     for folder, files, file in ((tmp_path, texts, "AGENT.md"), (tmp_path / "other", others, "AGENT.en.md")):
-        found, (one,) = variants(folder, *files)
-        assert list(found) == ["it", "it-en"]
+        variant, (one,) = variants(folder, *files)
+        assert list(variant) == ["it", "it-en"]
         assert one.startswith(f"{file}:")
         assert line in one
 
 
 @pytest.mark.parametrize(
-    ("first", "settings", "said"),
+    ("first", "settings", "expected"),
     [
         ("---\ntool_choice: none\n---\nHi.", "tool_calling: prompt", "AGENT.en.md:2: tool_choice has no effect with "),
         ("Hi.", "tools: [hammer]", 'AGENT.en.md:2: tools.0 is "hammer"'),
     ],
 )
 def test_S9_what_is_wrong_of_two_files_together_is_told_of_the_variant(
-    tmp_path: Path, first: str, settings: str, said: str
+    tmp_path: Path, first: str, settings: str, expected: str
 ):
     _, (one,) = variants(tmp_path, first, f"---\n{settings}\n---\n")
-    assert one.startswith(said)
+    assert one.startswith(expected)
 
 
 def test_S9_a_variant_without_the_file_it_differs_from_says_so(tmp_path: Path):
@@ -166,9 +168,9 @@ def test_S9_a_variant_without_the_file_it_differs_from_says_so(tmp_path: Path):
         "it/AGENT.en.md: there is no AGENT.md beside it, and it contains only differences from that. "
         "Write AGENT.md, or rename it to that."
     )
-    assert (list(loaded(tmp_path)), problems(tmp_path)) == ([], [missing])
+    assert (list(load(tmp_path)), problems(tmp_path)) == ([], [missing])
     (tmp_path / "it" / "tools.py").write_text("", encoding="utf-8")
-    assert (list(loaded(tmp_path)), problems(tmp_path)) == (["it"], [missing])
+    assert (list(load(tmp_path)), problems(tmp_path)) == (["it"], [missing])
 
 
 def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
@@ -176,7 +178,7 @@ def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
     for file in ("AGENT.md", "AGENT.en.md"):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / file).write_text("Hi.", encoding="utf-8")
-    assert list(loaded(tmp_path)) == [name]
+    assert list(load(tmp_path)) == [name]
     assert problems(tmp_path) == [
         f"{name}: in another language it would be {name}-en, but an agent's name has 1 to 64 letters, digits, - or _, "
         "all ASCII, and does not begin with _. Shorten the folder's name."
@@ -184,13 +186,13 @@ def test_S9_a_variant_whose_name_would_be_too_long_says_so(tmp_path: Path):
 
 
 def test_S9_the_name_of_a_variant_says_its_language(tmp_path: Path):
-    found, said = variants(tmp_path, "Hi.", "---\nlocale: zh\n---\nHi.")
-    assert list(found) == ["it"]
-    assert said == ['AGENT.en.md:2: locale is "zh"; the file name selects en. Remove the line or rename the file.']
-    _, said = variants(tmp_path / "none", "Hi.", "---\nlocale: fr\n---\nHi.", "AGENT.zh.md")
-    assert said == ["AGENT.zh.md:2: locale is \"fr\"; it is 'zh' or 'en'."]
-    found, said = variants(tmp_path / "same", "Hi.", "---\nlocale: en\n---\nHi.")
-    assert (list(found), said) == (["it", "it-en"], [])
+    variant, problem = variants(tmp_path, "Hi.", "---\nlocale: zh\n---\nHi.")
+    assert list(variant) == ["it"]
+    assert problem == ['AGENT.en.md:2: locale is "zh"; the file name selects en. Remove the line or rename the file.']
+    _, problem = variants(tmp_path / "none", "Hi.", "---\nlocale: fr\n---\nHi.", "AGENT.zh.md")
+    assert problem == ["AGENT.zh.md:2: locale is \"fr\"; it is 'zh' or 'en'."]
+    variant, problem = variants(tmp_path / "same", "Hi.", "---\nlocale: en\n---\nHi.")
+    assert (list(variant), problem) == (["it", "it-en"], [])
 
 
 def test_S11_without_warm_the_first_voice_is_the_one(agents: Path):
@@ -201,8 +203,8 @@ def test_S11_without_warm_the_first_voice_is_the_one(agents: Path):
 
 def test_S5_a_broken_skill_is_a_problem_and_the_agent_works_without(agents: Path):
     (agents / "guide" / "skills" / "mend" / "SKILL.md").write_text("---\nname: mend\n---\nHi.\n", encoding="utf-8")
-    found = loaded(agents)
-    assert list(found["guide"].skills) == ["chart", "notes"]
+    loaded_agents = load(agents)
+    assert list(loaded_agents["guide"].skills) == ["chart", "notes"]
     assert [one for one in problems(agents) if "guide/skills/mend/SKILL.md" in one]
 
 
@@ -226,8 +228,8 @@ def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
 )
 def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, schema: bytes, message: str | None):
     (agents / "guide" / "profile.yaml").write_bytes(schema)
-    said = [one for one in problems(agents) if message and one.startswith(f"guide/profile.yaml{message}")]
-    assert ("guide" in loaded(agents), bool(said)) == (message is None, message is not None)
+    matching = [one for one in problems(agents) if message and one.startswith(f"guide/profile.yaml{message}")]
+    assert ("guide" in load(agents), bool(matching)) == (message is None, message is not None)
 
 
 @pytest.mark.parametrize(
@@ -238,14 +240,14 @@ def test_S3_lint_tells_of_a_choice_that_only_some_skills_have(agents: Path, choi
         f"guide/AGENT.md: tool_choice is {choice}, which only {having} may call, so pages of other skills ignore it. "
         "Choose a tool that no skill names, or remove it."
     )
-    assert (message in warnings(loaded(agents, f"tool_choice: {choice}"), agents)) == bool(having)
-    in_words = warnings(loaded(agents, f"tool_choice: {choice}\ntool_calling: prompt"), agents)
+    assert (message in warnings(load(agents, f"tool_choice: {choice}"), agents)) == bool(having)
+    in_words = warnings(load(agents, f"tool_choice: {choice}\ntool_calling: prompt"), agents)
     assert not [one for one in in_words if "may call" in one]
 
 
 def test_S5_lint_tells_what_is_hardly_meant(agents: Path):
-    found = loaded(agents, "history: 5\nbudget: 100\nphases: {execute: {budget: 20}}")
-    message = "\n".join(warnings(found, agents))
+    loaded_agents = load(agents, "history: 5\nbudget: 100\nphases: {execute: {budget: 20}}")
+    message = "\n".join(warnings(loaded_agents, agents))
     assert "history has no effect with skills" in message
     assert "budget has no effect with skills" in message
     assert "skills/mend/SKILL.md: this agent has no tool Bash, Read, so the skill works without it" in message
@@ -259,18 +261,20 @@ def test_S5_lint_tells_of_a_directory_that_is_shortened_and_a_field_nobody_descr
         keys = f"name: more-{number}\ndescription: {'Does one thing after another. ' * 9}\nprofile_fields: [moods]"
         text = f"---\n{keys}\n---\nHi.\n"
         (folder / "SKILL.md").write_text(text, encoding="utf-8")
-    message = "\n".join(warnings(loaded(agents), agents))
+    message = "\n".join(warnings(load(agents), agents))
     assert "to keep 1200 tokens. Shorten descriptions, or raise directory_tokens." in message
     assert "profile.yaml has no field moods" in message
 
 
 def test_S3_a_tool_of_ones_own_may_not_be_called_as_those_of_skills(agents: Path):
     box = Toolbox(built_in=TOOLBOX.built_in, of_folder=lambda _: ("use_skill",))
-    found = load_folder(agents, Limits(), box)
-    assert [str(one) for one in found.problems if "the tool use_skill is built in and in tools.py too" in str(one)]
+    loaded_agents = load_folder(agents, Limits(), box)
+    assert [
+        str(one) for one in loaded_agents.problems if "the tool use_skill is built in and in tools.py too" in str(one)
+    ]
 
 
 def test_S1_a_folder_with_skills_alone_is_an_agent(tmp_path: Path):
     (tmp_path / "it" / "skills" / "one").mkdir(parents=True)
     (tmp_path / "it" / "skills" / "one" / "SKILL.md").write_text("---\ndescription: One.\n---\nHi.\n", encoding="utf-8")
-    assert list(loaded(tmp_path)["it"].skills) == ["one"]
+    assert list(load(tmp_path)["it"].skills) == ["one"]

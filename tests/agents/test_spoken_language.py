@@ -53,7 +53,7 @@ def test_C4_a_browser_s_languages_count_by_their_weights(header: str, language: 
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "accept", "chosen"),
+    ("name", "words", "accept", "expected"),
     [
         pytest.param("vibe", "hello there", "zh-CN", "vibe-en", id="words before the browser"),
         pytest.param("vibe", "42", "en-US", "vibe-en", id="else by the browser"),
@@ -63,8 +63,8 @@ def test_C4_a_browser_s_languages_count_by_their_weights(header: str, language: 
         pytest.param("nobody", "你好", "", "nobody", id="not there"),
     ],
 )
-def test_C4_the_words_choose_among_the_languages_of_an_agent(name: str, words: str, accept: str, chosen: str):
-    assert choose_agent(AGENTS, name, words, accept) == chosen
+def test_C4_the_words_choose_among_the_languages_of_an_agent(name: str, words: str, accept: str, expected: str):
+    assert choose_agent(AGENTS, name, words, accept) == expected
 
 
 @given(st.text(max_size=50), st.text(max_size=50))

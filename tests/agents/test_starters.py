@@ -18,7 +18,7 @@ FILE = (
 )
 
 
-def loaded(folder: Path, starters: str) -> LoadedAgents:
+def load_starters(folder: Path, starters: str) -> LoadedAgents:
     (folder / "it").mkdir(exist_ok=True)
     (folder / "it/AGENT.md").write_text(f"---\nstarters: {starters}\n---\nYou are it.", encoding="utf-8")
     return load_folder(folder, Limits())
@@ -30,7 +30,10 @@ def shipped() -> LoadedAgents:
 
 
 def test_C5_starters_are_kept_in_their_order(tmp_path: Path):
-    assert loaded(tmp_path, "[' What is 12 * 7? ', 现在几点？]")["it"].starters == ("What is 12 * 7?", "现在几点？")
+    assert load_starters(tmp_path, "[' What is 12 * 7? ', 现在几点？]")["it"].starters == (
+        "What is 12 * 7?",
+        "现在几点？",
+    )
     (tmp_path / "it/AGENT.md").write_text("You are it.", encoding="utf-8")
     assert load_folder(tmp_path, Limits())["it"].starters == ()
 
@@ -46,8 +49,8 @@ def test_C5_starters_are_kept_in_their_order(tmp_path: Path):
     ],
 )
 def test_C5_starters_that_are_none_are_refused_with_their_line(tmp_path: Path, starters: str, problem: str):
-    (found,) = loaded(tmp_path, starters).broken["it"]
-    assert (found.line, found.text) == (2, problem)
+    (fault,) = load_starters(tmp_path, starters).broken["it"]
+    assert (fault.line, fault.text) == (2, problem)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -66,10 +69,10 @@ def test_C4_the_demo_model_uses_a_tool_for_each_starter(name: str):
 
 def page_of(agent: Agent, words: str) -> bytes:
     """A page that asks these words, with a file where the agent is there for files."""
-    named = [ToolOffer(name=name, description="", parameters="{}") for name in agent.tools]
-    offers = [*named, *([agent.use_skill["select"]] if agent.skills else [])]
-    said: Json = {"role": "user", "content": (FILE if agent.name == "docs" else "") + words}
-    return dump({"messages": [said], "tools": [tool_row(offer) for offer in offers]})
+    tool_offers = [ToolOffer(name=name, description="", parameters="{}") for name in agent.tools]
+    offers = [*tool_offers, *([agent.use_skill["select"]] if agent.skills else [])]
+    message: Json = {"role": "user", "content": (FILE if agent.name == "docs" else "") + words}
+    return dump({"messages": [message], "tools": [tool_row(offer) for offer in offers]})
 
 
 def tool_row(offer: ToolOffer) -> Json:

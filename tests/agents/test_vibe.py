@@ -60,27 +60,27 @@ def user_of(locale: str) -> KeptInMemory:
 def everything(skill: Skill, locale: str) -> KnownData:
     """What the skill declares, of a user of whom all is known."""
     user = user_of(locale)
-    declared = {path.split(".")[0] for path in skill.fields}
+    field_names = {path.split(".")[0] for path in skill.fields}
     return KnownData(
-        profile={name: value for name, value in user.profile.items() if name in declared},
+        profile={name: value for name, value in user.profile.items() if name in field_names},
         skill_data={skill.name: user.data[skill.name]} if skill.has_data else {},
         scenario=skill.default_scenario,
     )
 
 
-def staged(agent: Agent, skill: Skill | None, tools: Registry, known: KnownData | None = None) -> PromptContext:
+def staged(agent: Agent, skill: Skill | None, tools: Registry, user_data: KnownData | None = None) -> PromptContext:
     have = Registry((*make_agent_tools(agent, {}), *tools.values()))
-    return build_prompt_context(agent, have, skill=skill, data=known or KnownData())
+    return build_prompt_context(agent, have, skill=skill, data=user_data or KnownData())
 
 
 def test_S10_both_agents_load_with_nothing_to_say_against_them():
     built_in = Registry(make_built_in_tools())
     box = Toolbox(built_in=built_in, of_folder=lambda folder: Registry(load_folder_tools(folder)))
-    loaded = load_folder(SHIPPED, Limits(), box)
-    linted = [one for name in NAMES for one in lint(loaded[name], loaded.folders[name], box)]
-    assert [str(one) for one in (*loaded.problems, *loaded.warnings, *linted)] == []
-    assert [tuple(loaded[name].skills) for name in NAMES] == [SKILLS, SKILLS]
-    assert [loaded[name].locale for name in NAMES] == ["zh", "en"]
+    loaded_agents = load_folder(SHIPPED, Limits(), box)
+    linted = [one for name in NAMES for one in lint(loaded_agents[name], loaded_agents.folders[name], box)]
+    assert [str(one) for one in (*loaded_agents.problems, *loaded_agents.warnings, *linted)] == []
+    assert [tuple(loaded_agents[name].skills) for name in NAMES] == [SKILLS, SKILLS]
+    assert [loaded_agents[name].locale for name in NAMES] == ["zh", "en"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,8 +104,8 @@ def test_S1_an_experts_prompt_has_8000_tokens_at_most_with_everything_known(
     agents: dict[str, Agent], tools: Registry, name: str, skill: str
 ):
     agent = agents[name]
-    found = agent.skills[skill]
-    stage = staged(agent, found, tools, everything(found, agent.locale))
+    expert_skill = agent.skills[skill]
+    stage = staged(agent, expert_skill, tools, everything(expert_skill, agent.locale))
     problem = system_prompt(stage.prompt, agent.locale, stage.budget, OFFLINE)
     (tokens,) = OFFLINE.count((problem.text,))
     assert tokens <= 8_000
@@ -121,5 +121,5 @@ def test_S1_an_experts_prompt_has_8000_tokens_at_most_with_everything_known(
 def test_S5_every_tool_a_skill_names_is_there_and_every_tool_is_some_skills(
     agents: dict[str, Agent], tools: Registry, name: str
 ):
-    named = {tool for skill in agents[name].skills.values() for tool in skill.tools}
-    assert named == set(tools)
+    tool_names = {tool for skill in agents[name].skills.values() for tool in skill.tools}
+    assert tool_names == set(tools)

@@ -41,9 +41,9 @@ def charts(count: int) -> tuple[BaziChart, ...]:
     )
 
 
-def found(skill: str, scenario: str, data: Json, locale: Locale) -> tuple[ScoredCase, ...]:
-    known = KnownData(profile={"birth_info": {"date": "1990-05-15"}}, skill_data={skill: data}, scenario=scenario)
-    return expert(skills(locale)[skill], known, ExpertInput(locale=locale)).cases
+def find_cases(skill: str, scenario: str, data: Json, locale: Locale) -> tuple[ScoredCase, ...]:
+    user_data = KnownData(profile={"birth_info": {"date": "1990-05-15"}}, skill_data={skill: data}, scenario=scenario)
+    return expert(skills(locale)[skill], user_data, ExpertInput(locale=locale)).cases
 
 
 # Bazi
@@ -95,7 +95,7 @@ def test_S8_no_case_contradicts_the_chart_it_is_shown_for_and_each_chart_has_two
     for chart in charts(count):
         data = short_bazi(chart.row(locale), locale)
         for scenario in skill.scenarios:
-            cases = found("bazi", scenario.name, data, locale)
+            cases = find_cases("bazi", scenario.name, data, locale)
             assert [one.case.id for one in cases if not TRUE[one.case.id](chart)] == []
             assert len(cases) == 2
 
@@ -103,7 +103,7 @@ def test_S8_no_case_contradicts_the_chart_it_is_shown_for_and_each_chart_has_two
 @pytest.mark.parametrize("count", [SOME, pytest.param(MANY, marks=pytest.mark.full)])
 def test_S8_a_reading_begins_with_the_strength_of_the_day_master_in_both_languages(count: int):
     for chart in charts(count):
-        first = {found("bazi", "basic_reading", short_bazi(chart.row(it), it), it)[0].case.id for it in LOCALES}
+        first = {find_cases("bazi", "basic_reading", short_bazi(chart.row(it), it), it)[0].case.id for it in LOCALES}
         strengths = {"bazi_balanced", *(f"bazi_{how}_{name}" for how in ("strong", "weak") for name in ENGLISH)}
         assert len(first) == 1
         assert first <= strengths
@@ -135,7 +135,7 @@ def test_S8_a_case_of_the_sun_or_the_moon_is_of_its_element(locale: Locale):
         true = {f"zodiac_{sun.element}_sun", f"zodiac_{moons[moon.element]}"}
         true |= {"zodiac_retrograde"} if any(one.retrograde for one in chart.placements) else set[str]()
         for scenario in skill.scenarios:
-            cases = found("zodiac", scenario.name, features_in_locale(chart.row(locale), locale), locale)
+            cases = find_cases("zodiac", scenario.name, features_in_locale(chart.row(locale), locale), locale)
             assert {one.case.id for one in cases} <= true
             assert len(cases) == 2
 
@@ -149,7 +149,7 @@ def test_S8_a_case_of_reversed_cards_needs_one_and_every_draw_finds_a_case(local
         user, spread = KeptInMemory(), list(SPREADS)[seed % len(SPREADS)]
         call("draw_tarot", user, {"spread": spread, "seed": seed}, at_work(user, locale))
         for scenario in skills(locale)["tarot"].scenarios:
-            ids = [one.case.id for one in found("tarot", scenario.name, user.data["tarot"], locale)]
+            ids = [one.case.id for one in find_cases("tarot", scenario.name, user.data["tarot"], locale)]
             assert ids
             assert "tarot_reversed" not in ids or any(card.reversed for card in draw(spread, seed).cards)
 
@@ -170,6 +170,6 @@ def test_S8_a_case_of_reversed_cards_needs_one_and_every_draw_finds_a_case(local
     ],
 )
 def test_S8_a_case_of_work_needs_the_trouble_it_is_about(locale: Locale, life: Json, cases: list[str]):
-    known = KnownData(profile={"life_context": life}, scenario="direction")
-    made = expert(skills(locale)["career"], known, ExpertInput(locale=locale))
-    assert sorted(one.case.id for one in made.cases) == cases
+    user_data = KnownData(profile={"life_context": life}, scenario="direction")
+    advice = expert(skills(locale)["career"], user_data, ExpertInput(locale=locale))
+    assert sorted(one.case.id for one in advice.cases) == cases

@@ -28,10 +28,10 @@ def skills(locale: Locale) -> LoadedSkills:
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_S5_the_skills_load_without_a_word_of_complaint(locale: Locale):
-    found = skills(locale)
-    assert (dict(found.broken), found.warnings) == ({}, ())
-    assert list(found.skills) == ["bazi", "career", "lifecoach", "tarot", "zodiac"]
-    for skill in found.skills.values():
+    loaded_skills = skills(locale)
+    assert (dict(loaded_skills.broken), loaded_skills.warnings) == ({}, ())
+    assert list(loaded_skills.skills) == ["bazi", "career", "lifecoach", "tarot", "zodiac"]
+    for skill in loaded_skills.skills.values():
         assert len(skill.cases.cases) >= 6
         assert skill.heading.isascii() == skill.identity.isascii() == (locale == "en")
         assert skill.title and skill.title.isascii() == (locale == "en")
@@ -62,8 +62,8 @@ def test_S5_both_languages_say_the_same_but_for_the_words():
 @pytest.mark.parametrize("locale", LOCALES)
 def test_S8_cases_are_linked_to_rules_of_scenarios_and_each_rule_has_one(locale: Locale):
     for skill in skills(locale).skills.values():
-        known = {rule for scenario in skill.scenarios for rule in (scenario.name, *scenario.rule_ids)}
-        assert {rule for case in skill.cases.cases for rule in case.rule_ids} == known
+        rules = {rule for scenario in skill.scenarios for rule in (scenario.name, *scenario.rule_ids)}
+        assert {rule for case in skill.cases.cases for rule in case.rule_ids} == rules
 
 
 @cache
@@ -86,10 +86,10 @@ def test_S8_the_tags_of_cases_are_words_of_the_data(skill: str, locale: Locale):
 @pytest.mark.parametrize("locale", LOCALES)
 @pytest.mark.parametrize("skill", ["career", "lifecoach"])
 def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, locale: Locale):
-    found = skills(locale).skills[skill]
-    assert found.sop is not None
-    for case in found.cases.cases:
-        assert [tag for tag in case.tags if tag not in found.sop.tool_rules] == []
+    skill_found = skills(locale).skills[skill]
+    assert skill_found.sop is not None
+    for case in skill_found.cases.cases:
+        assert [tag for tag in case.tags if tag not in skill_found.sop.tool_rules] == []
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -98,9 +98,9 @@ def test_S7_another_conversation_draws_anew_and_so_does_another_day_for_its_card
     tarot = skills(locale).skills["tarot"]
 
     def step(thread: str, day: str, scenario: str = "three_cards") -> str:
-        known = KnownData(skill_data=user.data, scenario=scenario, thread=thread, day=day)
-        found = expert(tarot, known, ExpertInput(locale=locale)).step
-        return found.id if found else ""
+        user_data = KnownData(skill_data=user.data, scenario=scenario, thread=thread, day=day)
+        advice = expert(tarot, user_data, ExpertInput(locale=locale)).step
+        return advice.id if advice else ""
 
     assert step("t1", "2026-05-14") == "draw"
     call("draw_tarot", user, {}, at_work(user, locale))
@@ -134,8 +134,8 @@ def test_S7_a_birth_that_changed_asks_for_a_new_chart():
 def test_S7_a_chart_of_another_month_or_language_is_computed_anew(skill: str, month: str, locale: Locale, step: str):
     user = born()
     call(f"compute_{skill}", user)
-    known = KnownData(profile=user.profile, skill_data={skill: user.data[skill]}, month=month, locale=locale)
-    due = expert(skills(locale).skills[skill], known, ExpertInput(locale=locale)).step
+    user_data = KnownData(profile=user.profile, skill_data={skill: user.data[skill]}, month=month, locale=locale)
+    due = expert(skills(locale).skills[skill], user_data, ExpertInput(locale=locale)).step
     assert due is not None
     assert due.id == step
     now = NOW.replace(month=int(month[-2:]))
@@ -154,8 +154,8 @@ def test_S7_who_would_rather_not_tell_their_birth_is_not_pressed(skill: str, loc
 def test_S10_what_is_noted_of_a_chart_is_on_the_page_and_what_it_was_made_of_is_not():
     user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15", "place": "我家"}})
     call("compute_bazi", user)
-    made = expert(skills("zh").skills["bazi"], KnownData(profile=user.profile, skill_data=user.data), ExpertInput())
-    page = "\n".join(datum.text for datum in made.prompt.data)
+    advice = expert(skills("zh").skills["bazi"], KnownData(profile=user.profile, skill_data=user.data), ExpertInput())
+    page = "\n".join(datum.text for datum in advice.prompt.data)
     assert "出生地未识别" in page
     assert [word for word in ("features", "options", "2026-05") if word in page] == []
 
@@ -175,6 +175,6 @@ def test_S6_what_the_tools_keep_is_as_the_profile_wants_it(name: str):
 
 def test_S11_the_voices_are_the_same_in_both_languages():
     both = [read_document((VIBE / name).read_bytes()).settings for name in ("AGENT.md", "AGENT.en.md")]
-    assert [found.faults for found in both] == [(), ()]
-    voices = [list(cast("dict[str, str]", found.values["voices"])) for found in both]
+    assert [one.faults for one in both] == [(), ()]
+    voices = [list(cast("dict[str, str]", one.values["voices"])) for one in both]
     assert voices == [["warm", "direct", "playful"]] * 2

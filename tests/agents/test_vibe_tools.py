@@ -37,8 +37,8 @@ def test_S10_a_form_is_in_the_runs_language_and_filled_with_what_is_known():
 
 def test_S10_a_birth_is_saved_in_one_spelling():
     user = KeptInMemory()
-    asked = {"date": "1990年5月15日", "time": "下午2点半", "place": " 北京 ", "gender": "男"}
-    answer = call("collect_birth_info", user, asked)
+    form = {"date": "1990年5月15日", "time": "下午2点半", "place": " 北京 ", "gender": "男"}
+    answer = call("collect_birth_info", user, form)
     assert answer.at("status") == "saved"
     assert answer.at("birth_info") == user.profile["birth_info"] == BIRTH
     assert title_of(answer) == "出生信息已保存"
@@ -51,8 +51,8 @@ def test_S10_a_birth_is_corrected_by_what_is_said_and_what_belonged_to_the_old_g
 
 
 def test_S10_a_birth_that_cannot_be_or_the_profile_refuses_is_told_and_not_stored():
-    user = KeptInMemory(refused="birth_info.place is too long.")
-    for birth, problem in (({"date": "1990-13-01"}, "month 13"), ({"date": "1990-05-15"}, user.refused)):
+    user = KeptInMemory(rejection="birth_info.place is too long.")
+    for birth, problem in (({"date": "1990-13-01"}, "month 13"), ({"date": "1990-05-15"}, user.rejection)):
         answer = call("collect_birth_info", user, birth)
         assert answer.error == "error"
         assert problem in answer.words
@@ -62,8 +62,8 @@ def test_S10_a_birth_that_cannot_be_or_the_profile_refuses_is_told_and_not_store
 @given(
     st.dictionaries(st.sampled_from(["date", "time", "place", "gender", "calendar", "timezone"]), st.text(max_size=30))
 )
-def test_S10_whatever_is_said_of_a_birth_the_tool_answers(said: dict[str, str]):
-    answer = call("collect_birth_info", born(), said)
+def test_S10_whatever_is_said_of_a_birth_the_tool_answers(expected: dict[str, str]):
+    answer = call("collect_birth_info", born(), expected)
     assert answer.error in (None, "error")
 
 
@@ -78,8 +78,11 @@ def test_S10_a_gender_that_decides_nothing_is_left_out_with_a_word_and_the_rest_
     assert answer.at("status") == "saved"
     assert user.profile["birth_info"] == {"date": "1991-01-02", "time": "14:30", "place": "北京"}
     assert str(answer.at("left_out", "gender")).startswith("'nonbinary' is neither male nor female")
-    asked = call("collect_birth_info", KeptInMemory(), {"gender": "nonbinary"})
-    assert (asked.at("status"), "gender" in cast("dict[str, Json]", asked.at("left_out"))) == ("need_input", True)
+    tool_answer = call("collect_birth_info", KeptInMemory(), {"gender": "nonbinary"})
+    assert (tool_answer.at("status"), "gender" in cast("dict[str, Json]", tool_answer.at("left_out"))) == (
+        "need_input",
+        True,
+    )
 
 
 def test_S10_who_would_rather_not_say_is_not_asked_again():
@@ -87,9 +90,9 @@ def test_S10_who_would_rather_not_say_is_not_asked_again():
     answer = call("collect_birth_info", user, {"cancelled": True})
     assert (answer.at("status"), user.writes, "fields" in answer.content) == ("declined", [], False)
     assert "Do not ask again" in str(answer.at("note"))
-    known = born()
-    assert call("collect_birth_info", known, {"cancelled": True}).at("status") == "declined"
-    assert known.profile["birth_info"] == BIRTH
+    birth = born()
+    assert call("collect_birth_info", birth, {"cancelled": True}).at("status") == "declined"
+    assert birth.profile["birth_info"] == BIRTH
 
 
 def test_S10_a_birth_is_forgotten_with_the_charts_made_of_it():
@@ -104,16 +107,16 @@ def test_S10_a_birth_is_forgotten_with_the_charts_made_of_it():
 
 
 @pytest.mark.parametrize(
-    ("known", "said", "status"),
+    ("is_known", "form", "status"),
     [
         (True, {"date": " ", "time": "", "place": "", "gender": "", "leap_month": False}, "forgotten"),
         (True, {"date": "", "time": "9:00"}, "need_input"),
         (False, {"date": ""}, "need_input"),
     ],
 )
-def test_S10_only_an_empty_date_and_nothing_else_forgets_a_birth(known: bool, said: Json, status: str):
-    user = born() if known else KeptInMemory()
-    assert call("collect_birth_info", user, said).at("status") == status
+def test_S10_only_an_empty_date_and_nothing_else_forgets_a_birth(is_known: bool, form: Json, status: str):
+    user = born() if is_known else KeptInMemory()
+    assert call("collect_birth_info", user, form).at("status") == status
     assert user.writes == (["birth_info"] if status == "forgotten" else [])
 
 
@@ -136,10 +139,10 @@ def test_S10_the_four_pillars_are_computed_and_kept_with_the_birth_they_are_of()
     assert (answer.at("status"), answer.at("bazi")) == ("computed", "庚午 辛巳 庚辰 癸未")
     assert answer.at("strength", "verdict") == "中和"
     assert title_of(answer) == "四柱八字 · 庚午 辛巳 庚辰 癸未"
-    kept = cast("dict[str, Json]", user.data["bazi"])
+    stored_data = cast("dict[str, Json]", user.data["bazi"])
     of = {"birth_info": BIRTH, "month": "2026-05", "locale": "zh", "options": {"true_solar_time": False}}
-    assert (kept.pop("of"), "中和庚金" in cast("list[Json]", kept.pop("features"))) == (of, True)
-    assert {"status": "computed", **kept, "ui_hints": answer.at("ui_hints")} == answer.content
+    assert (stored_data.pop("of"), "中和庚金" in cast("list[Json]", stored_data.pop("features"))) == (of, True)
+    assert {"status": "computed", **stored_data, "ui_hints": answer.at("ui_hints")} == answer.content
 
 
 def test_S10_the_sky_is_computed_and_kept_with_the_birth_it_is_of():
@@ -181,8 +184,8 @@ def test_S10_a_chart_follows_the_language_and_the_month():
     call("compute_bazi", user)
     english = call("compute_bazi", user, {}, at_work(user, "en"))
     assert (english.at("status"), english.at("strength", "verdict")) == ("computed", "Balanced")
-    kept = cast("dict[str, list[Json]]", user.data["bazi"])
-    assert all(str(feature).isascii() for feature in kept["features"])
+    stored_data = cast("dict[str, list[Json]]", user.data["bazi"])
+    assert all(str(feature).isascii() for feature in stored_data["features"])
     later = at_work(user, "en", now=NOW.replace(year=2027))
     assert str(call("compute_bazi", user, {}, later).at("this_year")).startswith("2027: Ding Wei")
 
@@ -212,8 +215,8 @@ def test_S10_a_house_system_there_is_not_any_more_is_not_used():
 
 def test_S10_a_birth_in_the_future_is_refused_when_it_is_told_and_when_it_was_kept():
     user = KeptInMemory()
-    refused = call("collect_birth_info", user, {"date": "2026-05-15"})
-    assert refused.words.startswith("The birth, 2026-05-15, lies in the future: it is 2026-05-14 12:00.")
+    rejection = call("collect_birth_info", user, {"date": "2026-05-15"})
+    assert rejection.words.startswith("The birth, 2026-05-15, lies in the future: it is 2026-05-14 12:00.")
     assert user.writes == []
     for tool in ("compute_bazi", "compute_zodiac"):
         assert "lies in the future" in call(tool, born(date="2027-01-01")).words
@@ -244,27 +247,27 @@ def test_S10_a_draw_is_kept_with_its_seed_and_a_repeated_call_draws_the_same():
     first = call("draw_tarot", user, {"spread": "three", "question": "我可以看见什么？"})
     again = call("draw_tarot", user, {"spread": "three", "question": "我可以看见什么？"})
     assert (first.content, user.writes) == (again.content, ["tarot"])
-    kept = cast("dict[str, dict[str, Json]]", user.data["tarot"])
-    assert kept["last"]["seed"] == first.at("seed")
-    assert len(kept["history"]) == 1
+    stored_data = cast("dict[str, dict[str, Json]]", user.data["tarot"])
+    assert stored_data["last"]["seed"] == first.at("seed")
+    assert len(stored_data["history"]) == 1
     assert [first.at("cards", place, "position") for place in range(3)] == ["过去", "现在", "未来"]
     assert title_of(first) == "塔罗牌 · 时间之流"
 
 
 def test_S10_another_call_draws_other_cards_and_ten_draws_are_remembered():
     user = KeptInMemory()
-    drawn = [call("draw_tarot", user, {"spread": "single"}, at_work(user, call=f"c{n}")) for n in range(12)]
-    assert len({str(answer.at("seed")) for answer in drawn}) == 12
+    draws = [call("draw_tarot", user, {"spread": "single"}, at_work(user, call=f"c{n}")) for n in range(12)]
+    assert len({str(answer.at("seed")) for answer in draws}) == 12
     history = cast("dict[str, list[dict[str, Json]]]", user.data["tarot"])["history"]
-    assert [entry["seed"] for entry in history] == [answer.at("seed") for answer in drawn[2:]]
+    assert [entry["seed"] for entry in history] == [answer.at("seed") for answer in draws[2:]]
     assert history[-1]["day"] == "2026-05-14"
 
 
 def test_S10_models_that_number_their_calls_anew_draw_other_cards_each_time_unless_they_give_a_seed():
     contexts = [replace(at_work(KeptInMemory(), call="call_0"), message=f"m{n}") for n in range(12)]
-    drawn = [call("draw_tarot", KeptInMemory(), {"spread": "single"}, context) for context in (*contexts, contexts[0])]
-    assert len({str(answer.at("seed")) for answer in drawn}) == 12
-    assert drawn[0].at("cards") == drawn[-1].at("cards")
+    draws = [call("draw_tarot", KeptInMemory(), {"spread": "single"}, context) for context in (*contexts, contexts[0])]
+    assert len({str(answer.at("seed")) for answer in draws}) == 12
+    assert draws[0].at("cards") == draws[-1].at("cards")
     english = at_work(KeptInMemory(), "en", call="other")
     assert call("draw_tarot", KeptInMemory(), {"seed": 2}, english).at("cards", 0, "card") == "The Fool"
     assert call("draw_tarot", KeptInMemory(), {"seed": 2}).at("cards", 0, "card") == "愚者"
@@ -348,8 +351,8 @@ def test_S10_a_career_plan_is_kept_with_its_day():
 def test_S10_facts_are_remembered_once_and_the_oldest_go():
     user = KeptInMemory(profile={"extracted": [f"fact {n}" for n in range(99)]})
     call("save_facts", user, {"facts": ["养了一只猫", "fact 98", "养了一只猫", "住在杭州"]})
-    kept = cast("list[Json]", user.profile["extracted"])
-    assert (len(kept), kept[0], kept[-2:]) == (100, "fact 1", ["养了一只猫", "住在杭州"])
+    stored_data = cast("list[Json]", user.profile["extracted"])
+    assert (len(stored_data), stored_data[0], stored_data[-2:]) == (100, "fact 1", ["养了一只猫", "住在杭州"])
 
 
 def test_S10_facts_are_forgotten_by_their_words():

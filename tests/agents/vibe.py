@@ -31,14 +31,14 @@ class KeptInMemory:
     profile: dict[str, Json] = field(default_factory=dict[str, Json])
     data: dict[str, Json] = field(default_factory=dict[str, Json])
     writes: list[str] = field(default_factory=list[str])
-    refused: str = ""
+    rejection: str = ""
 
     async def fields(self, *names: str) -> Mapping[str, Json]:
         return {name: self.profile[name] for name in names if name in self.profile}
 
     async def change(self, field: str, value: Json) -> None:
-        if self.refused:
-            raise ToolError(self.refused)
+        if self.rejection:
+            raise ToolError(self.rejection)
         self.writes.append(field)
         self.profile[field] = load(dump(value))
 
@@ -76,10 +76,10 @@ def at_work(user: KeptInMemory | None, locale: str = "zh", call: str = "c1", now
 
 def call(name: str, user: KeptInMemory, arguments: Json = None, context: ToolContext | None = None) -> Answer:
     """A call as a model makes it, with what it is answered."""
-    asked = dump({} if arguments is None else arguments).decode()
+    arguments_text = dump({} if arguments is None else arguments).decode()
 
     async def act() -> ToolResult:
-        return await tools()[name].act(asked, context or at_work(user))
+        return await tools()[name].act(arguments_text, context or at_work(user))
 
     result = asyncio.run(act())
     words = "".join(part.text for part in result.parts if isinstance(part, Text))

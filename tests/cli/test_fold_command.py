@@ -243,12 +243,12 @@ def test_R6_R11_verbose_logs_a_line_per_call_and_twice_a_line_per_file_and_what_
 
 
 @EACH_SESSION
-def test_a_long_session_is_told_by_its_own_tools_and_folder(known: Known, tmp_path: Path):
+def test_a_long_session_is_told_by_its_own_tools_and_folder(traced: Known, tmp_path: Path):
     file = tmp_path / "session.jsonl"
-    file.write_bytes(known.data)
+    file.write_bytes(traced.data)
     output = run(str(file)).out
-    assert re.match(rf"A [\w -]+ session, {sum(known.roles.values())} messages: ", output, re.IGNORECASE)
-    assert known.root not in output
-    assert known.note in output
+    assert re.match(rf"A [\w -]+ session, {sum(traced.roles.values())} messages: ", output, re.IGNORECASE)
+    assert traced.root not in output
+    assert traced.note in output
     folds = Counter(row["rule"] for row in folded_json(str(file))["manifest"] if row["decision"] == "folded")
-    assert folds == known.folds
+    assert folds == traced.folds

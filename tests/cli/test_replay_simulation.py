@@ -267,10 +267,10 @@ LEAST_KEPT = 0.999
 
 
 @EACH_SESSION
-def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(known: Known):
-    replayed = numbers(known)
+def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(traced: Known):
+    replayed = numbers(traced)
     base, eager, cost = (replayed.runs[name] for name in (NONE, "eager", "cost"))
-    assert replayed.calls == known.roles["assistant"]
+    assert replayed.calls == traced.roles["assistant"]
     assert {name: len(run.prices) for name, run in replayed.runs.items()} == dict.fromkeys(POLICIES, replayed.calls)
     assert (base.breaks, base.folds, base.read_again, worst_point(base, base)) == (0, 0, 0, 0.0)
     assert base.evidence.kept_count == base.evidence.quoted_count > 0
@@ -279,7 +279,7 @@ def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(known: Known)
     assert sum(eager.pages) < sum(base.pages)
     share = {name: share_saved(run, base) for name, run in replayed.runs.items()}
     assert share["eager"] < 0 == share[NONE] <= share["clear"] < share["cost"]
-    assert share["cost"] > LEAST_SAVED.get(known.name, 0)
+    assert share["cost"] > LEAST_SAVED.get(traced.name, 0)
     assert cost.evidence.kept_count >= LEAST_KEPT * cost.evidence.quoted_count
 
 
@@ -297,7 +297,7 @@ def test_a_model_without_a_price_is_an_error_that_says_what_to_do():
 
 
 def test_a_session_without_a_reply_has_no_call_to_play():
-    with pytest.raises(NotAConversation, match="s: it holds no reply of a model, so there is no call to play"):
+    with pytest.raises(NotAConversation, match="s: it contains no reply of a model, so there is no call to replay"):
         replay_session(session_of(user()), "s", SETTINGS)
 
 

@@ -116,7 +116,7 @@ def test_blank_lines_and_windows_line_ends_are_passed_over():
 def test_a_last_line_that_is_cut_off_is_left_out_with_a_note():
     data = lines(HELLO) + b'{"role": "assistant", "content": "hel'
     assert read_session(data, source="talk.jsonl") == Session(
-        format="openai", messages=HELLO_SESSION.messages, notes=("Line 2, the last one, is cut off and left out.",)
+        format="openai", messages=HELLO_SESSION.messages, notes=("Line 2, the last one, is incomplete.",)
     )
 
 
@@ -138,14 +138,14 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note():
         (lines(HELLO, [HELLO]), "line 2 is an array; every line of a session is an object"),
         (
             lines({"messages": [HELLO]}, {"messages": [HELLO]}),
-            "it holds a conversation per line; give Recto one of them",
+            "it contains a conversation per line. Pass one of them",
         ),
-        (lines({"type": "session", "version": 3, "id": "s1", "cwd": "/app"}), f"it holds no messages. {EXPECTED}"),
+        (lines({"type": "session", "version": 3, "id": "s1", "cwd": "/app"}), f"it contains no messages. {EXPECTED}"),
         (b"42", f"it is JSON, but a number. {EXPECTED}"),
         (b"null", f"it is JSON, but null. {EXPECTED}"),
         (b'"hello"', f"it is JSON, but a string. {EXPECTED}"),
-        (b"[]", f"it holds no messages. {EXPECTED}"),
-        (b'{"messages": []}', f"it holds no messages. {EXPECTED}"),
+        (b"[]", f"it contains no messages. {EXPECTED}"),
+        (b'{"messages": []}', f"it contains no messages. {EXPECTED}"),
         (b'{"name": "recto", "version": 1}', f"it is JSON, but no conversation (its keys: name, version). {EXPECTED}"),
         (b"{}", f"it is JSON, but no conversation (its keys: none). {EXPECTED}"),
         (b"[1]", "it cannot be read as a conversation: messages[0]: must be an object, is a number"),
@@ -281,16 +281,16 @@ def refused_or_read(data: bytes) -> bool:
 
 
 @EACH_SESSION
-def test_a_long_session_is_read_to_the_last_message(known: Known):
-    session = read_session(known.data, source=known.name)
+def test_a_long_session_is_read_to_the_last_message(traced: Known):
+    session = read_session(traced.data, source=traced.name)
     results = [message for message in session.messages if isinstance(message, ToolMessage)]
     replies = [message for message in session.messages if isinstance(message, AssistantMessage)]
     calls = [call.id for reply in replies for call in reply.tool_calls]
-    assert Counter(message.role for message in session.messages) == known.roles
-    assert sum(result.error is not None for result in results) == known.errors
-    assert len(set(calls) - {result.tool_call_id for result in results}) == known.unanswered
-    assert (session.root, session.notes) == (known.root, (known.note,))
-    assert len(session.usages) > known.guesses
+    assert Counter(message.role for message in session.messages) == traced.roles
+    assert sum(result.error is not None for result in results) == traced.errors
+    assert len(set(calls) - {result.tool_call_id for result in results}) == traced.unanswered
+    assert (session.root, session.notes) == (traced.root, (traced.note,))
+    assert len(session.usages) > traced.guesses
     assert set(session.usages) <= {reply.id for reply in replies}
     assert all(message.time is not None for message in session.messages)
     assert len({message.id for message in session.messages}) == len(session.messages)

@@ -11,7 +11,7 @@ from recto.conversation.json import Json, load
 
 Row: TypeAlias = dict[str, Json]
 # What such clients keep of their own where a snapshot has none of that kind.
-KEPT = ("activity", "reasoning")
+KEPT_ROLES = ("activity", "reasoning")
 
 
 class StockClient:
@@ -30,8 +30,8 @@ class StockClient:
     @property
     def to_run(self) -> set[str]:
         """Calls that have no result: a client with such a tool runs them."""
-        answered = {str(row["toolCallId"]) for row in self.messages if row["role"] == "tool"}
-        return {str(call["id"]) for row in self.messages for call in calls_of(row) if call["id"] not in answered}
+        answer_ids = {str(row["toolCallId"]) for row in self.messages if row["role"] == "tool"}
+        return {str(call["id"]) for row in self.messages for call in calls_of(row) if call["id"] not in answer_ids}
 
     def take(self, event: Row) -> None:
         kind = str(event["type"])
@@ -96,7 +96,9 @@ class StockClient:
     def _put_result(self, event: Row) -> None:
         call = event["toolCallId"]
         row: Row = {"id": event["messageId"], "role": "tool", "toolCallId": call, "content": event["content"]}
-        owners = [at for at, one in enumerate(self.messages) if any(made["id"] == call for made in calls_of(one))]
+        owners = [
+            at for at, one in enumerate(self.messages) if any(owner_row["id"] == call for owner_row in calls_of(one))
+        ]
         at = owners[0] + 1 if owners else len(self.messages)
         while at < len(self.messages) and self.messages[at]["role"] == "tool":
             at += 1
@@ -104,12 +106,12 @@ class StockClient:
 
     def _merge(self, rows: Sequence[Row]) -> None:
         """The snapshot in the place of what is here, but for what only this client has."""
-        told = {str(row["id"]): deepcopy(row) for row in rows}
-        kept = [kind for kind in KEPT if all(row["role"] != kind for row in rows)]
-        here = [row for row in self.messages if row["role"] in kept or row["id"] in told]
-        merged = [row if row["role"] in kept else told[str(row["id"])] for row in here]
-        known = {str(row["id"]) for row in merged}
-        self.messages = [*merged, *[row for id, row in told.items() if id not in known]]
+        rows_by_id = {str(row["id"]): deepcopy(row) for row in rows}
+        kept_kinds = [kind for kind in KEPT_ROLES if all(row["role"] != kind for row in rows)]
+        here = [row for row in self.messages if row["role"] in kept_kinds or row["id"] in rows_by_id]
+        events = [row if row["role"] in kept_kinds else rows_by_id[str(row["id"])] for row in here]
+        ids = {str(row["id"]) for row in events}
+        self.messages = [*events, *[row for id, row in rows_by_id.items() if id not in ids]]
 
 
 def calls_of(row: Row) -> list[Row]:

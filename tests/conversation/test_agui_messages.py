@@ -29,17 +29,17 @@ from recto.conversation.messages import Message as OwnMessage
 from tests.page.log_strategies import logs
 
 PARSER: TypeAdapter[Message] = TypeAdapter(Message)
-SIGNED = RenderContext(url_of=lambda file: f"https://signed.test/{file.name}")
+SIGNED_CONTEXT = RenderContext(url_of=lambda file: f"https://signed.test/{file.name}")
 PICTURE = File(kind="image", source=Key(key="k"), mime_type="image/png", name="a.png")
-SHOWN = {"type": "image", "source": {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}}
+IMAGE_PART = {"type": "image", "source": {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}}
 
 
 ONE = {"type": "text", "text": "1"}
-NAMED = {**SHOWN, "metadata": {"filename": "a.png"}}
+NAMED_IMAGE = {**IMAGE_PART, "metadata": {"filename": "a.png"}}
 
 
 def rows(*log: Entry, most_bytes: int | None = None) -> list[dict[str, Json]]:
-    context = RenderContext(url_of=SIGNED.url_of, most_bytes=most_bytes)
+    context = RenderContext(url_of=SIGNED_CONTEXT.url_of, most_bytes=most_bytes)
     return [dict(row) for row in message_rows(view(log), context)]
 
 
@@ -48,7 +48,7 @@ def result(*parts: Text | File) -> ToolMessage:
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "expected"),
     [
         (ReasoningMessage(id="m", text="Hm.", encrypted_value="x"), {"role": "reasoning", "content": "Hm."}),
         (
@@ -60,11 +60,11 @@ def result(*parts: Text | File) -> ToolMessage:
         (AssistantMessage(id="m"), None),
         (UserMessage(id="m", client_id="theirs"), {"role": "user", "content": ""}),
         (result(), {"role": "tool", "content": "", "toolCallId": "c"}),
-        (result(Text(text="1"), PICTURE), {"role": "tool", "content": [ONE, NAMED], "toolCallId": "c"}),
+        (result(Text(text="1"), PICTURE), {"role": "tool", "content": [ONE, NAMED_IMAGE], "toolCallId": "c"}),
     ],
 )
-def test_P17_each_kind_of_message_is_told_as_AG_UI_has_it(message: OwnMessage, told: dict[str, Json] | None):
-    assert rows(message) == ([{"id": "m", **told}] if told else [])
+def test_P17_each_kind_of_message_is_told_as_AG_UI_has_it(message: OwnMessage, expected: dict[str, Json] | None):
+    assert rows(message) == ([{"id": "m", **expected}] if expected else [])
 
 
 @given(logs())
@@ -83,19 +83,19 @@ LONG = [
 
 
 @pytest.mark.parametrize(
-    ("most", "told"),
+    ("most", "expected"),
     [(None, "u1 a1 u2 a2"), (10_000, "u1 a1 u2 a2"), (500, "u2 a2"), (300, "u2 a2"), (200, "a2"), (1, "a2")],
 )
-def test_P17_of_a_thread_that_is_too_long_the_newest_turns_are_told(most: int | None, told: str):
-    assert [row["id"] for row in rows(*LONG, most_bytes=most)] == told.split()
+def test_P17_of_a_thread_that_is_too_long_the_newest_turns_are_told(most: int | None, expected: str):
+    assert [row["id"] for row in rows(*LONG, most_bytes=most)] == expected.split()
 
 
 @pytest.mark.full
 @given(logs(), st.integers(1, 2_000))
 def test_P17_what_is_told_of_a_long_thread_is_its_end_and_fits(log: tuple[Entry, ...], most: int):
-    whole, told = rows(*log), rows(*log, most_bytes=most)
-    assert told == whole[len(whole) - len(told) :]
-    assert len(told) == bool(whole) or sum(len(dump(row)) for row in told) <= most + 40 * len(told)
+    whole, newest = rows(*log), rows(*log, most_bytes=most)
+    assert newest == whole[len(whole) - len(newest) :]
+    assert len(newest) == bool(whole) or sum(len(dump(row)) for row in newest) <= most + 40 * len(newest)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_P7_older_clients_get_results_as_words(content: Json, plain: str):
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "expected"),
     [
         (b'{"type":"RUN_STARTED","threadId":"t","runId":"r"}', b'{"type":"RUN_STARTED","threadId":"n","runId":"r"}'),
         (b'{"type":"RUN_FINISHED","threadId":"t","runId":"r"}', b'{"type":"RUN_FINISHED","threadId":"n","runId":"r"}'),
@@ -126,12 +126,12 @@ def test_P7_older_clients_get_results_as_words(content: Json, plain: str):
         (b'{"type":"CUSTOM","threadId":"t"}', b'{"type":"CUSTOM","threadId":"t"}'),
     ],
 )
-def test_P15_a_run_names_its_thread_as_the_client_does(body: bytes, named: bytes):
-    assert rename_thread(body, "n") == named
+def test_P15_a_run_names_its_thread_as_the_client_does(body: bytes, expected: bytes):
+    assert rename_thread(body, "n") == expected
 
 
 CALL = ToolCall(id="c", name="ask", arguments="{}")
-ASKED = (UserMessage(id="u1", parts=(Text(text="Go."),)), AssistantMessage(id="a1", parts=(Text(text="Hm."), CALL)))
+LOG = (UserMessage(id="u1", parts=(Text(text="Go."),)), AssistantMessage(id="a1", parts=(Text(text="Hm."), CALL)))
 NEXT = UserMessage(id="u2", parts=(Text(text="Never mind."),))
 BROKEN_OFF = Interrupted(id="i", message="a1", reason="cancelled")
 
@@ -139,13 +139,13 @@ BROKEN_OFF = Interrupted(id="i", message="a1", reason="cancelled")
 @pytest.mark.parametrize(
     ("log", "calls"),
     [
-        pytest.param(ASKED, ["c"], id="it waits"),
-        pytest.param((*ASKED, ToolMessage(id="t", tool_call_id="c"), NEXT), ["c"], id="answered"),
-        pytest.param((*ASKED, NEXT), [], id="the user went on without it"),
-        pytest.param((*ASKED, BROKEN_OFF), [], id="the reply was broken off"),
+        pytest.param(LOG, ["c"], id="it waits"),
+        pytest.param((*LOG, ToolMessage(id="t", tool_call_id="c"), NEXT), ["c"], id="answered"),
+        pytest.param((*LOG, NEXT), [], id="the user went on without it"),
+        pytest.param((*LOG, BROKEN_OFF), [], id="the reply was broken off"),
     ],
 )
 def test_P15_a_call_that_nobody_will_answer_is_not_told(log: Sequence[Entry], calls: list[str]):
-    told = next(row for row in rows(*log) if row["id"] == "a1")
-    assert told["content"] == "Hm."
-    assert [call["id"] for call in cast("list[dict[str, str]]", told.get("toolCalls", []))] == calls
+    message_row = next(row for row in rows(*log) if row["id"] == "a1")
+    assert message_row["content"] == "Hm."
+    assert [call["id"] for call in cast("list[dict[str, str]]", message_row.get("toolCalls", []))] == calls

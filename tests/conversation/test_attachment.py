@@ -50,7 +50,7 @@ def by_url(kind: str, url: str = URL) -> Json:
     return {"type": kind, "source": {"type": "url", "value": url}, "metadata": {"filename": "as the client says.exe"}}
 
 
-FOUND: dict[Source, Attachment] = {
+ATTACHMENTS: dict[Source, Attachment] = {
     Url(url=URL): PDF,
     Url(url=IMAGE_URL): PNG,
     Data(base64="aGk="): replace(PDF, id="c3", name="hi.txt", mime_type="text/plain"),
@@ -62,13 +62,13 @@ def test_P10_a_stored_request_has_no_signature_and_no_bytes_and_reads_back_as_ke
     binary = {"type": "binary", "mimeType": "image/jpeg", "url": IMAGE_URL}
     result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [binary]}
     body = a_request({"type": "text", "text": "look"}, by_url("image"), inline, binary, result=result)
-    stored = replace_files(body, FOUND)
-    text = dump(stored).decode()
+    stored_body = replace_files(body, ATTACHMENTS)
+    text = dump(stored_body).decode()
     assert "signature" not in text
     assert "aGk=" not in text
-    assert isinstance(stored, dict)
-    assert stored["unknown"] == {"kept": True}
-    user, tool = read_stored_files(decode_input(stored).messages)
+    assert isinstance(stored_body, dict)
+    assert stored_body["unknown"] == {"kept": True}
+    user, tool = read_stored_files(decode_input(stored_body).messages)
     assert isinstance(user, UserMessage)
     assert user.parts == (
         Text(text="look"),
@@ -84,19 +84,22 @@ def test_P10_a_stored_request_has_no_signature_and_no_bytes_and_reads_back_as_ke
 def test_P10_a_request_without_files_is_stored_as_it_came():
     body = a_request({"type": "text", "text": "hi"})
     assert replace_files(body, {}) is body
-    assert replace_files(body, FOUND) == body
+    assert replace_files(body, ATTACHMENTS) == body
 
 
 @pytest.mark.parametrize("body", [None, [], {"messages": "no"}, {"messages": [1, {"content": [2, {"type": "image"}]}]}])
 def test_P10_what_is_no_request_is_left_alone(body: Json):
-    assert replace_files(body, FOUND) == body
+    assert replace_files(body, ATTACHMENTS) == body
 
 
 def test_P10_what_others_said_is_no_part_of_a_stored_request():
-    said = [{"id": role, "role": role, "content": "x"} for role in ("assistant", "reasoning", "activity")]
-    kept = [{"id": role, "role": role, "content": "x"} for role in ("user", "tool", "system", "developer")]
-    assert drop_copies({"messages": [kept[0], *said, *kept[1:]], "a": 1}) == {"messages": kept, "a": 1}
-    body = {"messages": kept}
+    messages = [{"id": role, "role": role, "content": "x"} for role in ("assistant", "reasoning", "activity")]
+    kept_rows = [{"id": role, "role": role, "content": "x"} for role in ("user", "tool", "system", "developer")]
+    assert drop_copies({"messages": [kept_rows[0], *messages, *kept_rows[1:]], "a": 1}) == {
+        "messages": kept_rows,
+        "a": 1,
+    }
+    body = {"messages": kept_rows}
     assert drop_copies(body) is body
     others: list[Json] = [None, [], {"messages": 1}, {"messages": ["assistant"]}]
     assert [drop_copies(other) for other in others] == others
@@ -121,15 +124,17 @@ def a_message(role: str, parts: list[Json], text: str) -> dict[str, Json]:
 @given(st.lists(st.builds(a_message, st.sampled_from(ROLES), st.lists(st.sampled_from(PARTS)), st.text())))
 def test_P10_what_goes_on_at_once_is_what_reads_back_from_the_store(messages: list[dict[str, Json]]):
     body: Json = {**a_request(), "messages": messages}
-    stored = replace_files(drop_copies(body), FOUND)
-    assert attach_files(decode_input(body).messages, FOUND) == read_stored_files(decode_input(stored).messages)
+    stored_body = replace_files(drop_copies(body), ATTACHMENTS)
+    assert attach_files(decode_input(body).messages, ATTACHMENTS) == read_stored_files(
+        decode_input(stored_body).messages
+    )
 
 
 def test_P2_every_file_of_a_request_is_named_with_its_field():
     result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [by_url("image", IMAGE_URL)]}
     body = a_request({"type": "text", "text": "hi"}, by_url("document"), result=result)
-    found = files_in(decode_input(body).messages)
-    assert [where for where, _ in found] == ["messages[0].content[1]", "messages[1].content[0]"]
+    file_sources = files_in(decode_input(body).messages)
+    assert [where for where, _ in file_sources] == ["messages[0].content[1]", "messages[1].content[0]"]
 
 
 def test_F4_ids_count_the_files_after_deduplication():

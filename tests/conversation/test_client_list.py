@@ -23,34 +23,34 @@ def user(id: str, words: str = "", client_id: str | None = None) -> UserMessage:
 
 
 def reply(id: str, *calls: str) -> AssistantMessage:
-    asked = [ToolCall(id=call, name="pick", arguments="{}", runner="client") for call in calls]
-    return AssistantMessage(id=id, parts=(Text(text="said"), *asked))
+    tool_calls = [ToolCall(id=call, name="pick", arguments="{}", runner="client") for call in calls]
+    return AssistantMessage(id=id, parts=(Text(text="said"), *tool_calls))
 
 
 def result(id: str, call: str) -> ToolMessage:
     return ToolMessage(id=id, tool_call_id=call, parts=(Text(text="picked"),))
 
 
-def said(id: str, words: str = "") -> Object:
+def user_row(id: str, words: str = "") -> Object:
     return {"id": id, "role": "user", "content": words or f"words of {id}"}
 
 
 def copy(id: str, *calls: str) -> Object:
-    asked: list[Json] = [
+    call_rows: list[Json] = [
         {"id": call, "type": "function", "function": {"name": "pick", "arguments": "{}"}} for call in calls
     ]
-    return {"id": id, "role": "assistant", "content": "a copy", **({"toolCalls": asked} if calls else {})}
+    return {"id": id, "role": "assistant", "content": "a copy", **({"toolCalls": call_rows} if calls else {})}
 
 
-def brought(id: str, call: str) -> Object:
+def result_row(id: str, call: str) -> Object:
     return {"id": id, "role": "tool", "toolCallId": call, "content": "picked"}
 
 
-def asked(*listed: Json) -> RunInput:
+def make_input(*rows: Json) -> RunInput:
     """The input that a list becomes."""
-    new = new_in_list(listed)
-    found = decode_input({"threadId": "t", "runId": "r", "messages": list(new.messages)})
-    return RunInput(thread="t", run="r", messages=found.messages, listed_ids=new.listed_ids)
+    new = new_in_list(rows)
+    run_input = decode_input({"threadId": "t", "runId": "r", "messages": list(new.messages)})
+    return RunInput(thread="t", run="r", messages=run_input.messages, listed_ids=new.listed_ids)
 
 
 TALK = (user("u1"), reply("a1"), user("u2"), reply("a2"))
@@ -59,51 +59,57 @@ SYSTEM: Object = {"id": "s", "role": "system", "content": "be brief"}
 
 
 @pytest.mark.parametrize(
-    ("log", "listed", "back_to", "taken"),
+    ("log", "rows", "back_to", "accepted"),
     [
-        pytest.param(TALK, [said("u1"), copy("a1"), said("u2"), copy("a2"), said("u3")], None, ["u3"], id="the next"),
-        pytest.param(TALK, [said("u3")], None, ["u3"], id="only what is new"),
-        pytest.param(TALK, [said("u1"), copy("a1"), said("u2")], "a2", [], id="the last answer again"),
-        pytest.param(TALK, [said("u1")], "a1", [], id="an earlier answer again"),
-        pytest.param(TALK, [said("u1"), copy("a1"), said("u2", "other")], "u2", ["u2"], id="other words under its id"),
-        pytest.param(TALK, [said("u1"), copy("a1"), said("bad"), said("u3")], "u2", ["u3"], id="one that was refused"),
-        pytest.param(TALK, [said("u1"), copy("a1"), said("u2"), copy("a2")], None, [], id="nothing new"),
-        pytest.param(TALK, [said("u1"), copy("a1")], None, [], id="nothing new, and stale"),
-        pytest.param((user("u1"),), [said("u1")], None, [], id="no answer yet"),
-        pytest.param(WAITING, [said("u1"), copy("a1", "c1"), brought("r1", "c1")], None, ["r1"], id="a result"),
-        pytest.param(WAITING, [said("u1"), brought("r1", "c1")], None, ["r1"], id="a result without its call"),
-        pytest.param(WAITING, [said("u1")], "a1", [], id="the question again, while a call waits"),
+        pytest.param(
+            TALK, [user_row("u1"), copy("a1"), user_row("u2"), copy("a2"), user_row("u3")], None, ["u3"], id="the next"
+        ),
+        pytest.param(TALK, [user_row("u3")], None, ["u3"], id="only what is new"),
+        pytest.param(TALK, [user_row("u1"), copy("a1"), user_row("u2")], "a2", [], id="the last answer again"),
+        pytest.param(TALK, [user_row("u1")], "a1", [], id="an earlier answer again"),
+        pytest.param(
+            TALK, [user_row("u1"), copy("a1"), user_row("u2", "other")], "u2", ["u2"], id="other words under its id"
+        ),
+        pytest.param(
+            TALK, [user_row("u1"), copy("a1"), user_row("bad"), user_row("u3")], "u2", ["u3"], id="one that was refused"
+        ),
+        pytest.param(TALK, [user_row("u1"), copy("a1"), user_row("u2"), copy("a2")], None, [], id="nothing new"),
+        pytest.param(TALK, [user_row("u1"), copy("a1")], None, [], id="nothing new, and stale"),
+        pytest.param((user("u1"),), [user_row("u1")], None, [], id="no answer yet"),
+        pytest.param(WAITING, [user_row("u1"), copy("a1", "c1"), result_row("r1", "c1")], None, ["r1"], id="a result"),
+        pytest.param(WAITING, [user_row("u1"), result_row("r1", "c1")], None, ["r1"], id="a result without its call"),
+        pytest.param(WAITING, [user_row("u1")], "a1", [], id="the question again, while a call waits"),
         pytest.param(
             (user("u1"), reply("a1", "c1", "c2"), result("r1", "c1")),
-            [said("u1"), copy("a1", "c1", "c2"), brought("r2", "c2"), brought("r1", "c1")],
+            [user_row("u1"), copy("a1", "c1", "c2"), result_row("r2", "c2"), result_row("r1", "c1")],
             None,
             ["r2"],
             id="a result that stands before one that is known",
         ),
         pytest.param(
             (user("u1"), reply("a1", "c1"), result("r1", "c1"), reply("a2")),
-            [said("u1"), copy("a1", "c1"), said("u2")],
+            [user_row("u1"), copy("a1", "c1"), user_row("u2")],
             "a2",
             ["u2"],
             id="results stay with their calls",
         ),
         pytest.param(
             (user("u1", client_id="m"), reply("a1"), user("x2", client_id="m"), reply("a2")),
-            [said("m", "words of x2")],
+            [user_row("m", "words of x2")],
             "a2",
             [],
             id="an id that was used twice is the newest that came under it",
         ),
         # an id that is used for everything
-        ((user("m", "one"), reply("a1")), [said("m", "one"), copy("a1"), said("m", "two")], None, ["m"]),
-        pytest.param(TALK, [7, None, {"role": "user"}, "x", said("u3")], None, ["u3"], id="what is no message"),
+        ((user("m", "one"), reply("a1")), [user_row("m", "one"), copy("a1"), user_row("m", "two")], None, ["m"]),
+        pytest.param(TALK, [7, None, {"role": "user"}, "x", user_row("u3")], None, ["u3"], id="what is no message"),
     ],
 )
 def test_P15_the_list_says_what_is_seen(
-    log: tuple[Entry, ...], listed: list[Json], back_to: str | None, taken: list[str]
+    log: tuple[Entry, ...], rows: list[Json], back_to: str | None, accepted: list[str]
 ):
-    found = read_list(view(log), asked(*listed))
-    assert (found.back_to, [message.id for message in found.messages]) == (back_to, taken)
+    client_list = read_list(view(log), make_input(*rows))
+    assert (client_list.back_to, [message.id for message in client_list.messages]) == (back_to, accepted)
 
 
 FILE = File(kind="image", source=Key(key="k"))
@@ -121,27 +127,27 @@ FILE = File(kind="image", source=Key(key="k"))
 def test_P15_a_message_is_the_same_with_its_files(files: tuple[File, ...], left_out: tuple[str, ...], back_to: str):
     log = (UserMessage(id="u1", parts=(Text(text="look"), FILE)), reply("a1"))
     message = UserMessage(id="u1", parts=(Text(text="look"), *files))
-    sent = RunInput(thread="t", run="r", messages=(message,), listed_ids=ListedIds(), left_out=left_out)
-    assert read_list(view(log), sent).back_to == back_to
+    run_input = RunInput(thread="t", run="r", messages=(message,), listed_ids=ListedIds(), left_out=left_out)
+    assert read_list(view(log), run_input).back_to == back_to
 
 
 def test_P15_whoever_answers_what_waits_has_seen_the_call():
     call = ToolCall(id="c1", name="send", arguments="{}", runner="server")
     asking = AssistantMessage(id="a1", parts=(call,))
     marker = ConfirmAsked(id="i1", time=NOW, message="a1", call="c1", run="r", seconds=60)
-    sent = asked(said("u1"))
+    run_input = make_input(user_row("u1"))
     item = ResumeItem(interrupt="i1", decision=PersonDecision(approved=True))
     log = (user("u1"), asking, marker)
-    assert read_list(view(log), sent).back_to == "a1"
-    assert read_list(view(log), replace(sent, resume=(item,))) == ListReading()
+    assert read_list(view(log), run_input).back_to == "a1"
+    assert read_list(view(log), replace(run_input, resume=(item,))) == ListReading()
 
 
 def test_P15_the_reply_that_was_broken_off_is_one_the_client_shows():
     log = (user("u1"), reply("a1"), Interrupted(id="i", message="a1", reason="stopped"))
-    assert read_list(view(log), asked(said("u1"), copy("a1"), said("u2"))).back_to is None
+    assert read_list(view(log), make_input(user_row("u1"), copy("a1"), user_row("u2"))).back_to is None
 
 
-def admitted() -> AdmittedRun:
+def admit() -> AdmittedRun:
     numbers = count()
     return AdmittedRun(admitted_at=NOW, response_id="r", turn_id="t", new_id=lambda: f"new-{next(numbers)}")
 
@@ -152,8 +158,8 @@ def take_list(log: tuple[Entry, ...], reading: ListReading, run: AdmittedRun) ->
 
 
 def test_P15_an_edit_is_a_rollback_by_the_client_and_a_new_turn_under_an_id_of_its_own():
-    sent = asked(said("u1"), copy("a1"), said("u2", "other"))
-    entries = take_list(TALK, read_list(view(TALK), sent), admitted())
+    run_input = make_input(user_row("u1"), copy("a1"), user_row("u2", "other"))
+    entries = take_list(TALK, read_list(view(TALK), run_input), admit())
     assert entries[0] == RolledBack(id="new-0", time=NOW, to="u2", cause="client")
     assert [(entry.id, entry.client_id) for entry in entries if isinstance(entry, UserMessage)] == [("t", "u2")]
     assert [message.id for message in view((*TALK, *entries)).messages] == ["u1", "a1", "t"]
@@ -173,14 +179,14 @@ def talk(turns: list[int]) -> tuple[Entry, ...]:
     return tuple(log)
 
 
-def listed_of(seen: View) -> list[Json]:
+def listed_of(log_view: View) -> list[Json]:
     rows: list[Json] = []
-    for message in seen.messages:
+    for message in log_view.messages:
         match message:
             case UserMessage():
-                rows.append(said(message.id))
+                rows.append(user_row(message.id))
             case ToolMessage():
-                rows.append(brought(message.id, message.tool_call_id))
+                rows.append(result_row(message.id, message.tool_call_id))
             case AssistantMessage():
                 rows.append(copy(message.id, *[call.id for call in message.tool_calls]))
             case _:
@@ -193,30 +199,32 @@ def test_P15_after_a_list_is_taken_the_view_is_what_the_list_shows(turns: list[i
     log = talk(turns)
     rows = listed_of(view(log))
     cut = rows[: data.draw(st.integers(0, len(rows)))]
-    sent = asked(*cut, said("new", "new words"))
-    entries = take_list(log, read_list(view(log), sent), admitted())
-    seen = [message.id for message in view((*log, *entries)).messages]
-    shown = [str(row["id"]) for row in cut if isinstance(row, dict)]
+    run_input = make_input(*cut, user_row("new", "new words"))
+    entries = take_list(log, read_list(view(log), run_input), admit())
+    log_view = [message.id for message in view((*log, *entries)).messages]
+    visible_ids = [str(row["id"]) for row in cut if isinstance(row, dict)]
     # Nothing of the list is missing, and nothing else is there but results of calls that it shows.
-    assert seen[-1] == "new"
+    assert log_view[-1] == "new"
     if cut:
-        assert [id for id in seen[:-1] if not id.startswith("r")] == [id for id in shown if not id.startswith("r")]
-        assert set(shown) <= set(seen)
+        assert [id for id in log_view[:-1] if not id.startswith("r")] == [
+            id for id in visible_ids if not id.startswith("r")
+        ]
+        assert set(visible_ids) <= set(log_view)
     else:
-        assert seen[:-1] == [message.id for message in view(log).messages]
+        assert log_view[:-1] == [message.id for message in view(log).messages]
 
 
 @given(conversations)
 def test_P15_the_same_list_again_rolls_nothing_back(turns: list[int]):
     log = talk(turns)
-    sent = asked(*listed_of(view(log)), said("new", "new words"))
-    entries = take_list(log, read_list(view(log), sent), admitted())
-    again = read_list(view((*log, *entries)), sent)
+    run_input = make_input(*listed_of(view(log)), user_row("new", "new words"))
+    entries = take_list(log, read_list(view(log), run_input), admit())
+    again = read_list(view((*log, *entries)), run_input)
     assert (again.back_to, again.messages) == (None, ())
 
 
 @pytest.mark.parametrize(
-    ("where", "keep", "left", "said"),
+    ("where", "keep", "remaining", "problem"),
     [
         ("messages[1].content[1]", None, [0, 2, 3], "a.png: it is empty."),
         ("messages[1].content[2].source.type", None, [0, 1, 3], "a part: it is empty."),
@@ -228,21 +236,21 @@ def test_P15_the_same_list_again_rolls_nothing_back(turns: list[int]):
     ],
 )
 def test_P15_a_part_that_cannot_be_used_is_left_out_and_told(
-    where: str, keep: int | None, left: list[int] | None, said: str
+    where: str, keep: int | None, remaining: list[int] | None, problem: str
 ):
     image: Json = {"type": "image", "source": {"type": "data", "value": ""}, "metadata": {"filename": "a.png"}}
     parts: list[Json] = [{"type": "text", "text": "look"}, image, {"type": "hologram"}, image]
     value: Object = {"messages": [SYSTEM, {"id": "u", "role": "user", "content": parts}]}
-    found = without_part(value, where, "it is empty.", keep)
-    message: Json = {"id": "u", "role": "user", "content": [parts[place] for place in left or ()]}
-    assert found == (({"messages": [SYSTEM, message]}, said) if left else None)
+    rest_of_input = without_part(value, where, "it is empty.", keep)
+    message: Json = {"id": "u", "role": "user", "content": [parts[place] for place in remaining or ()]}
+    assert rest_of_input == (({"messages": [SYSTEM, message]}, problem) if remaining else None)
 
 
 def test_P15_a_problem_that_names_the_file_names_it_once():
     image: Json = {"type": "image", "metadata": {"filename": "a.png"}}
     value: Object = {"messages": [{"id": "u", "role": "user", "content": [image]}]}
-    found = without_part(value, "messages[0].content[0]", "a.png: too large")
-    assert found == ({"messages": [{"id": "u", "role": "user", "content": []}]}, "a.png: too large.")
+    rest_of_input = without_part(value, "messages[0].content[0]", "a.png: too large")
+    assert rest_of_input == ({"messages": [{"id": "u", "role": "user", "content": []}]}, "a.png: too large.")
 
 
 def test_P15_parts_of_the_older_form_are_taken_in_any_kind():

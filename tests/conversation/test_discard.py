@@ -30,18 +30,22 @@ from tests.conversation.event_strategies import streams
 
 WHY = "It was lost."
 LAST = "the last entry of the log"
-SEEN = ViewSnapshot(upto=LAST)
+VIEW_SNAPSHOT = ViewSnapshot(upto=LAST)
 
 said_half = (TextStarted(message="m"), TextContent(message="m", delta="We"))
-thought = (ReasoningStarted(message="t"), ReasoningContent(message="t", delta="hm"), ReasoningEnded(message="t"))
-called = (ToolCallStarted(call="c", name="ls", message="m"), ToolCallArguments(call="c", delta="{"))
+reasoning_events = (
+    ReasoningStarted(message="t"),
+    ReasoningContent(message="t", delta="hm"),
+    ReasoningEnded(message="t"),
+)
+call_events = (ToolCallStarted(call="c", name="ls", message="m"), ToolCallArguments(call="c", delta="{"))
 
 
-def lost(id: str) -> Discarded:
+def discard_event(id: str) -> Discarded:
     return Discarded(message=id, reason=WHY)
 
 
-def answered(call: str) -> ToolCallResult:
+def result_event(call: str) -> ToolCallResult:
     return ToolCallResult(message=f"{call}-discarded", call=call, content=WHY)
 
 
@@ -58,22 +62,37 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
     [
         # in the middle of a step
         ((StepStarted(step="compact"),), "", (StepFinished(step="compact"),)),
-        pytest.param(said_half, "", (TextEnded(message="m"), lost("m"), SEEN), id="half a text"),
+        pytest.param(said_half, "", (TextEnded(message="m"), discard_event("m"), VIEW_SNAPSHOT), id="half a text"),
         pytest.param(said_half, "m", (TextEnded(message="m"),), id="logged, but its end was not said"),
         # a whole thought and half a text
-        ((*thought, *said_half), "", (TextEnded(message="m"), lost("t"), lost("m"), without("t"))),
-        # a text and half a call are one message
-        ((*said_half, TextEnded(message="m"), *called), "", (ToolCallEnded(call="c"), answered("c"), lost("m"), SEEN)),
-        pytest.param(
-            (*called, ToolCallStarted(call="d", name="ls", message="m")),
+        (
+            (*reasoning_events, *said_half),
             "",
-            (ToolCallEnded(call="c"), ToolCallEnded(call="d"), answered("c"), answered("d"), lost("m"), SEEN),
+            (TextEnded(message="m"), discard_event("t"), discard_event("m"), without("t")),
+        ),
+        # a text and half a call are one message
+        (
+            (*said_half, TextEnded(message="m"), *call_events),
+            "",
+            (ToolCallEnded(call="c"), result_event("c"), discard_event("m"), VIEW_SNAPSHOT),
+        ),
+        pytest.param(
+            (*call_events, ToolCallStarted(call="d", name="ls", message="m")),
+            "",
+            (
+                ToolCallEnded(call="c"),
+                ToolCallEnded(call="d"),
+                result_event("c"),
+                result_event("d"),
+                discard_event("m"),
+                VIEW_SNAPSHOT,
+            ),
             id="calls at once",
         ),
         pytest.param(
-            (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),
+            (*said_half, TextEnded(message="m"), discard_event("m"), TextStarted(message="n")),
             "",
-            (TextEnded(message="n"), lost("n"), SEEN),
+            (TextEnded(message="n"), discard_event("n"), VIEW_SNAPSHOT),
             id="lost a second time, under another id",
         ),
     ],
@@ -116,13 +135,13 @@ def left_open(stream: Sequence[Event]) -> set[str]:
 
 def standing(stream: Sequence[Event]) -> set[str]:
     """Messages begun and not taken back since."""
-    found: set[str] = set()
+    open_ids: set[str] = set()
     for event in stream:
         match event:
             case TextStarted() | ReasoningStarted() | ToolCallStarted():
-                found.add(event.message)
+                open_ids.add(event.message)
             case Discarded():
-                found.discard(event.message)
+                open_ids.discard(event.message)
             case _:
                 pass
-    return found
+    return open_ids

@@ -134,9 +134,9 @@ def test_P7_every_event_is_one_the_official_package_accepts_with_no_nulls_and_it
         value = load_object(body)
         assert value is not None
         assert None not in list(leaves(value))
-        parsed = PARSER.validate_json(body)
+        parsed_event = PARSER.validate_json(body)
         # Nothing is lost on the way: what we wrote is what the official models read.
-        assert load_object(parsed.model_dump_json(by_alias=True, exclude_none=True)) == value
+        assert load_object(parsed_event.model_dump_json(by_alias=True, exclude_none=True)) == value
 
 
 def leaves(value: Json) -> Iterator[Json]:
@@ -161,34 +161,34 @@ def test_P7_only_the_end_of_a_run_ends_it(event: Event):
 
 @given(streams)
 def test_P7_merging_keeps_what_each_thing_said_and_the_order_of_all_else(stream: Sequence[Event]):
-    merged = merge(stream)
-    assert said(merged) == said(stream)
-    assert [event for event in merged if thing(event) is None] == [event for event in stream if thing(event) is None]
-    assert order_of_things(merged) == order_of_things(stream)
+    events = merge(stream)
+    assert texts_by_id(events) == texts_by_id(stream)
+    assert [event for event in events if thing(event) is None] == [event for event in stream if thing(event) is None]
+    assert order_of_things(events) == order_of_things(stream)
 
 
 @given(streams)
 def test_P7_merging_twice_changes_nothing_and_no_two_neighbours_are_of_one_thing(stream: Sequence[Event]):
-    merged = merge(stream)
-    assert merge(merged) == merged
-    things = [thing(event) for event in merged]
+    events = merge(stream)
+    assert merge(events) == events
+    things = [thing(event) for event in events]
     assert not [one for one, next_one in pairwise(things) if one and one == next_one]
 
 
 def test_P7_what_is_said_at_once_is_sent_in_events_of_a_bounded_size():
     words = "abcde" * MAX_DELTA
-    merged = merge([TextContent(message="m", delta=words), TextContent(message="m", delta="f")])
-    assert [len(event.delta) for event in merged if isinstance(event, TextContent)] == [MAX_DELTA] * 5 + [1]
-    assert said(merged) == said([TextContent(message="m", delta=words + "f")])
-    assert merge(merged) == merged
+    events = merge([TextContent(message="m", delta=words), TextContent(message="m", delta="f")])
+    assert [len(event.delta) for event in events if isinstance(event, TextContent)] == [MAX_DELTA] * 5 + [1]
+    assert texts_by_id(events) == texts_by_id([TextContent(message="m", delta=words + "f")])
+    assert merge(events) == events
 
 
 def test_P7_of_one_activity_s_updates_in_a_row_the_last_is_kept():
     updates = [
         ActivityUpdate(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")
     ]
-    said = TextContent(message="m", delta="Hi")
-    assert merge([updates[0], updates[1], said, updates[2], updates[3]]) == [updates[1], said, updates[3]]
+    event = TextContent(message="m", delta="Hi")
+    assert merge([updates[0], updates[1], event, updates[2], updates[3]]) == [updates[1], event, updates[3]]
     assert merge([updates[1], updates[2]]) == [updates[1], updates[2]]
 
 
@@ -206,7 +206,7 @@ def thing(event: Event) -> tuple[type[Event], str] | None:
             return None
 
 
-def said(stream: Sequence[Event]) -> dict[tuple[type[Event], str], str]:
+def texts_by_id(stream: Sequence[Event]) -> dict[tuple[type[Event], str], str]:
     words: dict[tuple[type[Event], str], str] = {}
     for event in stream:
         if isinstance(event, TextContent | ReasoningContent | ToolCallArguments):
@@ -217,8 +217,8 @@ def said(stream: Sequence[Event]) -> dict[tuple[type[Event], str], str]:
 
 def order_of_things(stream: Sequence[Event]) -> list[object]:
     """Deltas by what they are of, all else as it is; a thing that goes on is named once."""
-    named = [thing(event) or event for event in stream]
-    return [one for place, one in enumerate(named) if place == 0 or one != named[place - 1] or isinstance(one, Event)]
+    things = [thing(event) or event for event in stream]
+    return [one for place, one in enumerate(things) if place == 0 or one != things[place - 1] or isinstance(one, Event)]
 
 
 # Older clients

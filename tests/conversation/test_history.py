@@ -25,7 +25,7 @@ from recto.conversation.ui.compile_ui import compile_ui
 
 TIME = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CALL = ToolCall(id="c", name="look", arguments="{}")
-THOUGHT = Opaque(provider="p", model=None, place="block", name="thinking", data="{}")
+REASONING = Opaque(provider="p", model=None, place="block", name="thinking", data="{}")
 HINTS = {"title": "Done", "status": "success"}
 # Clocks go back over midnight, skip it, skip a whole day, shift by half an hour.
 ZONES = (
@@ -38,22 +38,24 @@ def no_url(_file: File) -> str | None:
     return None
 
 
-def signed(file: File) -> str | None:
+def sign(file: File) -> str | None:
     return f"https://signed.test/{file.name}" if isinstance(file.source, Key) else None
 
 
 @pytest.mark.parametrize(
-    ("parts", "shown"),
+    ("parts", "history_rows"),
     [
         ((), False),
         ((Text(text=" \n"), CALL), False),
-        ((THOUGHT,), False),
+        ((REASONING,), False),
         ((Text(text="Hi"),), True),
-        ((THOUGHT, Text(text="Hi"), CALL), True),
+        ((REASONING, Text(text="Hi"), CALL), True),
     ],
 )
-def test_P13_an_assistant_that_says_nothing_is_not_in_it(parts: tuple[Text | ToolCall | Opaque, ...], shown: bool):
-    assert is_in_history(AssistantMessage(parts=parts)) is shown
+def test_P13_an_assistant_that_says_nothing_is_not_in_it(
+    parts: tuple[Text | ToolCall | Opaque, ...], history_rows: bool
+):
+    assert is_in_history(AssistantMessage(parts=parts)) is history_rows
     assert is_in_history(UserMessage())
     assert is_in_history(ToolMessage(tool_call_id="c"))
     assert not is_in_history(ReasoningMessage(text="hm"))
@@ -78,8 +80,8 @@ def test_P13_a_user_row_has_the_fields_of_the_seed_in_its_order():
 
 def test_P10_files_have_urls_signed_anew_and_those_that_have_none_are_left_out():
     one, two = (File(kind="document", source=Key(key=name), name=name, mime_type="text/plain") for name in "ab")
-    gone = File(kind="image", source=Url(url="https://gone.test"))
-    row = history_row(UserMessage(time=TIME, parts=(gone, Text(text="x"), one, two)), signed)
+    missing_file = File(kind="image", source=Url(url="https://gone.test"))
+    row = history_row(UserMessage(time=TIME, parts=(missing_file, Text(text="x"), one, two)), sign)
     files = [
         {"id": name, "name": name, "type": "document", "mimeType": "text/plain", "url": f"https://signed.test/{name}"}
         for name in "ab"
@@ -100,8 +102,8 @@ def test_P14_hints_of_a_tool_result_become_its_schema_and_its_content_stays():
 
 
 def test_P14_hints_of_an_answer_become_its_schema_and_its_words_are_its_content():
-    said = AssistantMessage(time=TIME, parts=(Text(text=dump({"content": "Done.", "ui_hints": HINTS}).decode()),))
-    row = history_row(said, no_url)
+    message = AssistantMessage(time=TIME, parts=(Text(text=dump({"content": "Done.", "ui_hints": HINTS}).decode()),))
+    row = history_row(message, no_url)
     assert (row["uiSchema"], row["content"]) == (compile_ui(HINTS), "Done.")
 
 

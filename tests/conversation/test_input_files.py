@@ -30,7 +30,7 @@ from recto.conversation.messages import (
 )
 
 NO_URLS: dict[str, str] = {}
-SIGNED = {"u/1": "https://files.test/1?sig=a", "u/2": "https://files.test/2?sig=b"}
+SIGNED_URLS = {"u/1": "https://files.test/1?sig=a", "u/2": "https://files.test/2?sig=b"}
 URLS = {"resp-0": "https://files.test/0", "resp-1": "https://files.test/1?a=1&b=2"}
 
 
@@ -43,23 +43,23 @@ def link(url: str) -> Url:
 
 
 def ids_of(message: UserMessage, max_files: int = 10) -> list[tuple[str, str]]:
-    shown = input_files(message, prefix="resp", urls=SIGNED, max_files=max_files)
-    return [(one.id, one.name) for one in shown]
+    files = input_files(message, prefix="resp", urls=SIGNED_URLS, max_files=max_files)
+    return [(one.id, one.name) for one in files]
 
 
 # F12: kinds
 
 
 def test_F12_no_ending_tells_two_formats():
-    known = [ending for row in FORMATS for ending in (row.ending, *row.endings)]
-    assert len(known) == len(set(known))
+    endings = [ending for row in FORMATS for ending in (row.ending, *row.endings)]
+    assert len(endings) == len(set(endings))
 
 
 # Names
 
 
 @pytest.mark.parametrize(
-    ("name", "url", "shown"),
+    ("name", "url", "expected_name"),
     [
         ("a.pdf", "https://x.test/b.pdf", "a.pdf"),
         ("%E6%8A%A5%E5%91%8A.pdf", "", "报告.pdf"),
@@ -74,8 +74,10 @@ def test_F12_no_ending_tells_two_formats():
         ("\n", "", "document"),
     ],
 )
-def test_F12_a_file_is_shown_under_its_own_name_else_its_urls_else_its_kind(name: str | None, url: str, shown: str):
-    assert display_name(a_file(link("https://x.test"), name), url) == shown
+def test_F12_a_file_is_shown_under_its_own_name_else_its_urls_else_its_kind(
+    name: str | None, url: str, expected_name: str
+):
+    assert display_name(a_file(link("https://x.test"), name), url) == expected_name
 
 
 # F4: which files, under which ids
@@ -83,8 +85,8 @@ def test_F12_a_file_is_shown_under_its_own_name_else_its_urls_else_its_kind(name
 
 def test_F4_ids_count_the_files_from_zero_in_upload_order():
     parts = (Text(text="see"), a_file(Key(key="u/1"), "a.pdf"), a_file(link("https://x.test/b.png"), "b.png", "image"))
-    shown = input_files(UserMessage(parts=parts), prefix="resp", urls=SIGNED, max_files=10)
-    assert shown == (
+    files = input_files(UserMessage(parts=parts), prefix="resp", urls=SIGNED_URLS, max_files=10)
+    assert files == (
         InputFile(id="resp-0", name="a.pdf", kind="document", url="https://files.test/1?sig=a", file=parts[1]),
         InputFile(id="resp-1", name="b.png", kind="image", url="https://x.test/b.png", file=parts[2]),
     )
@@ -124,11 +126,11 @@ def test_F4_the_limit_counts_what_cleaning_and_deduplication_left():
     ],
 )
 def test_F1_a_file_nobody_can_fetch_has_no_url(source: Source):
-    (shown,) = input_files(UserMessage(parts=(a_file(source, None),)), prefix="r", urls=SIGNED, max_files=1)
-    assert (shown.name, shown.url) == ("document", "")
+    (file,) = input_files(UserMessage(parts=(a_file(source, None),)), prefix="r", urls=SIGNED_URLS, max_files=1)
+    assert (file.name, file.url) == ("document", "")
 
 
-def asked(id: str = "", response: str = "") -> UserMessage:
+def make_question(id: str = "", response: str = "") -> UserMessage:
     return UserMessage(id=id, response_id=response)
 
 
@@ -140,17 +142,37 @@ def replied(id: str = "") -> AssistantMessage:
     ("log", "prefixes"),
     [
         pytest.param(
-            (asked("u1"), replied("a1"), ToolMessage(id="t1", tool_call_id="c"), replied("a2"), asked(), replied("a3")),
+            (
+                make_question("u1"),
+                replied("a1"),
+                ToolMessage(id="t1", tool_call_id="c"),
+                replied("a2"),
+                make_question(),
+                replied("a3"),
+            ),
             {0: "a1", 4: "a3"},
             id="the first assistant message of a past turn",
         ),
         # without one the user message's id, else its place
-        ((replied("greeting"), asked("u1"), asked(), replied(), replied("late"), asked()), {1: "u1", 2: "2", 5: "5"}),
+        (
+            (replied("greeting"), make_question("u1"), make_question(), replied(), replied("late"), make_question()),
+            {1: "u1", 2: "2", 5: "5"},
+        ),
         # no two share one even when imported ids repeat
-        ((asked("3"), asked("m"), asked("m"), asked("m"), asked("m")), {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"}),
-        pytest.param((asked("u1", "r1"), asked("u2", "r2"), replied("a")), {0: "r1", 1: "r2"}, id="as it was admitted"),
+        (
+            (make_question("3"), make_question("m"), make_question("m"), make_question("m"), make_question("m")),
+            {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"},
+        ),
+        pytest.param(
+            (make_question("u1", "r1"), make_question("u2", "r2"), replied("a")),
+            {0: "r1", 1: "r2"},
+            id="as it was admitted",
+        ),
         # admitted with one response, and a later import
-        ((asked("", "r"), asked("", "r"), asked("u"), replied("r")), {0: "r", 1: "r.1", 2: "u"}),
+        (
+            (make_question("", "r"), make_question("", "r"), make_question("u"), replied("r")),
+            {0: "r", 1: "r.1", 2: "u"},
+        ),
     ],
 )
 def test_F4_each_turn_has_a_prefix_of_its_own(log: tuple[Message, ...], prefixes: dict[int, str]):
@@ -168,21 +190,21 @@ def test_F7_documents_are_for_reading_and_urls_are_of_every_kind_that_has_one():
         ("video", Data(base64="aGk=")),
     )
     message = UserMessage(parts=tuple(a_file(source, None, kind) for kind, source in sources))
-    shown = input_files(message, prefix="r", urls=SIGNED, max_files=10)
-    maps = file_maps(shown)
-    assert maps.documents == {"r-0": shown[0]}
-    assert maps.files == {"r-0": shown[0], "r-1": shown[1], "r-2": shown[2], "r-3": shown[3]}
-    assert maps.urls == {"r-0": SIGNED["u/1"], "r-1": "https://x.test/b", "r-2": "https://x.test/c"}
+    files = input_files(message, prefix="r", urls=SIGNED_URLS, max_files=10)
+    maps = file_maps(files)
+    assert maps.documents == {"r-0": files[0]}
+    assert maps.files == {"r-0": files[0], "r-1": files[1], "r-2": files[2], "r-3": files[3]}
+    assert maps.urls == {"r-0": SIGNED_URLS["u/1"], "r-1": "https://x.test/b", "r-2": "https://x.test/c"}
 
 
 def test_F7_an_id_shown_again_has_its_newest_url():
     message = UserMessage(parts=(a_file(Key(key="u/1")),))
-    shown = [
+    expected_files = [
         one
         for urls in ({"u/1": "https://old.test"}, {"u/1": "https://new.test"}, NO_URLS)
         for one in input_files(message, prefix="r", urls=urls, max_files=1)
     ]
-    assert file_maps(shown).urls == {"r-0": "https://new.test"}
+    assert file_maps(expected_files).urls == {"r-0": "https://new.test"}
 
 
 # F8: ids become urls

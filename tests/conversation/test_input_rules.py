@@ -25,62 +25,62 @@ def body(*content: Json) -> Body:
     return {"threadId": THREAD, "runId": "r1", "messages": [user, {"id": "a1", "role": "assistant", "content": "ok"}]}
 
 
-def messages_of(given: Body) -> list[dict[str, Json]]:
-    return cast("list[dict[str, Json]]", given["messages"])
+def messages_of(body: Body) -> list[dict[str, Json]]:
+    return cast("list[dict[str, Json]]", body["messages"])
 
 
-def with_block(given: Body, **block: Json) -> Body:
+def with_block(body: Body, **block: Json) -> Body:
     """One more binary block in the first message that has blocks, with these fields or (None) without."""
-    made = {name: value for name, value in ({**IMAGE, **block}).items() if value is not None}
-    messages = messages_of(given)
+    block_fields = {name: value for name, value in ({**IMAGE, **block}).items() if value is not None}
+    messages = messages_of(body)
     place = next(place for place, message in enumerate(messages) if isinstance(message["content"], list))
-    content = [*cast("list[Json]", messages[place]["content"]), made]
-    return {**given, "messages": [*messages[:place], {**messages[place], "content": content}, *messages[place + 1 :]]}
+    content = [*cast("list[Json]", messages[place]["content"]), block_fields]
+    return {**body, "messages": [*messages[:place], {**messages[place], "content": content}, *messages[place + 1 :]]}
 
 
-def with_words(given: Body, text: str) -> Body:
-    first, *others = messages_of(given)
+def with_words(body: Body, text: str) -> Body:
+    first, *others = messages_of(body)
     content = [{"type": "text", "text": text}, *cast("list[Json]", first["content"])]
-    return {**given, "messages": [{**first, "content": content}, *others]}
+    return {**body, "messages": [{**first, "content": content}, *others]}
 
 
-def with_first(given: Body, **message: Json) -> Body:
-    return {**given, "messages": [{"id": "x", **message}, *messages_of(given)]}
+def with_first(body: Body, **message: Json) -> Body:
+    return {**body, "messages": [{"id": "x", **message}, *messages_of(body)]}
 
 
-def many(given: Body) -> Body:
+def many(body: Body) -> Body:
     more = [{"id": f"a{number}", "role": "assistant", "content": "ok"} for number in range(199)]
-    return {**given, "messages": [*messages_of(given), *more]}
+    return {**body, "messages": [*messages_of(body), *more]}
 
 
 # In the order of the specification: what it says, and a change that breaks the rule.
 BREAKS: list[tuple[str, Callable[[Body], Body]]] = [
-    ("threadId must be a valid UUID", lambda given: {**given, "threadId": "abc"}),
-    ("runId exceeds length limit", lambda given: {**given, "runId": "r" * 129}),
+    ("threadId must be a valid UUID", lambda body: {**body, "threadId": "abc"}),
+    ("runId exceeds length limit", lambda body: {**body, "runId": "r" * 129}),
     ("RunAgentInput.messages exceeds limit", many),
-    ("RunAgentInput user message text exceeds limit", lambda given: with_words(given, "字" * 9_999)),
+    ("RunAgentInput user message text exceeds limit", lambda body: with_words(body, "字" * 9_999)),
     (
         "RunAgentInput.messages must contain exactly one user message",
-        lambda given: {**given, "messages": [*messages_of(given), {"id": "u2", "role": "user", "content": "more"}]},
+        lambda body: {**body, "messages": [*messages_of(body), {"id": "u2", "role": "user", "content": "more"}]},
     ),
-    ("RunAgentInput.messages[0].role must be user", lambda given: with_first(given, role="system", content="s")),
-    ("binary content requires image mimeType", lambda given: with_block(given, mimeType="application/pdf")),
-    ("binary content requires url", lambda given: with_block(given, url=None)),
-    ("binary content data is not allowed", lambda given: with_block(given, data="aGk=")),
+    ("RunAgentInput.messages[0].role must be user", lambda body: with_first(body, role="system", content="s")),
+    ("binary content requires image mimeType", lambda body: with_block(body, mimeType="application/pdf")),
+    ("binary content requires url", lambda body: with_block(body, url=None)),
+    ("binary content data is not allowed", lambda body: with_block(body, data="aGk=")),
 ]
 
 
-def refusal(given: Json) -> str:
-    with pytest.raises(InvalidRequest) as refused:
-        check_input(given)
-    return str(refused.value)
+def refusal(body: Json) -> str:
+    with pytest.raises(InvalidRequest) as caught_error:
+        check_input(body)
+    return str(caught_error.value)
 
 
 @pytest.mark.parametrize(("words", "change"), BREAKS, ids=[words for words, _ in BREAKS])
 def test_P2_each_rule_has_its_very_words(words: str, change: Callable[[Body], Body]):
     assert check_input(body()).run == "r1"
-    asked = check_input({**body(), "forwardedProps": {"skill": "bazi", "other": 1}})
-    assert (asked.options, asked.props) == (RunOptions(skill="bazi"), {"skill": "bazi", "other": 1})
+    run_input = check_input({**body(), "forwardedProps": {"skill": "bazi", "other": 1}})
+    assert (run_input.options, run_input.props) == (RunOptions(skill="bazi"), {"skill": "bazi", "other": 1})
     assert refusal(change(body())) == words
 
 
@@ -139,11 +139,11 @@ NO_UUID, TOO_LONG = "threadId must be a valid UUID", "runId exceeds length limit
 def test_P2_a_thread_is_a_uuid_in_any_case_and_a_run_has_a_name_of_1_to_128_characters(
     field: str, value: str, problem: str | None
 ):
-    given = {**body(), field: value}
+    input_body = {**body(), field: value}
     if problem:
-        assert refusal(given) == problem
+        assert refusal(input_body) == problem
     else:
-        assert value in (check_input(given).thread, check_input(given).run)
+        assert value in (check_input(input_body).thread, check_input(input_body).run)
 
 
 def test_P2_exactly_as_much_as_is_allowed_is_allowed():
@@ -171,9 +171,14 @@ def test_P2_no_user_message_is_wrong_too_and_the_words_of_a_string_count_like_th
 
 def test_P1_known_props_are_read_and_others_are_left_alone():
     words = {"agent": "chat", "skill": "bazi", "scenario": "s", "voice_mode": "calm", "timezone": "Asia/Shanghai"}
-    given: dict[str, Json] = {**words, "datasets": ["d1", "d2"], "multitask": "interrupt", "colour": {"any": "thing"}}
-    assert run_options(given) == RunOptions(**words, datasets=("d1", "d2"), multitask="interrupt")
-    assert run_options({}) == run_options(dict.fromkeys(given)) == RunOptions()
+    input_body: dict[str, Json] = {
+        **words,
+        "datasets": ["d1", "d2"],
+        "multitask": "interrupt",
+        "colour": {"any": "thing"},
+    }
+    assert run_options(input_body) == RunOptions(**words, datasets=("d1", "d2"), multitask="interrupt")
+    assert run_options({}) == run_options(dict.fromkeys(input_body)) == RunOptions()
 
 
 @pytest.mark.parametrize(

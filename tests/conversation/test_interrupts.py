@@ -38,7 +38,7 @@ ONE = (user("u1"), asks("a", SEND))
 THREAD = "11111111-1111-4111-8111-111111111111"
 
 
-def asked(id: str = "i1", call_id: str = "c1", seconds: float = HOUR) -> ConfirmAsked:
+def confirm_entry(id: str = "i1", call_id: str = "c1", seconds: float = HOUR) -> ConfirmAsked:
     return ConfirmAsked(id=id, time=NOW, message="a", call=call_id, run="r1", seconds=seconds)
 
 
@@ -53,9 +53,9 @@ def started(call_id: str = "c1") -> ToolStarted:
     return ToolStarted(id=f"s-{call_id}", message="a", call=call_id)
 
 
-WAITS = (*ONE, asked())
+WAITS = (*ONE, confirm_entry())
 APPROVED = (*WAITS, decided())
-LATE = (*ONE, asked(seconds=-1))
+LATE = (*ONE, confirm_entry(seconds=-1))
 
 
 # What is next
@@ -76,9 +76,9 @@ LATE = (*ONE, asked(seconds=-1))
         pytest.param(LATE, RunTools(expired=(SEND,)), id="expired"),
         pytest.param((*LATE, decided()), RunTools(start=(SEND,)), id="approved before it expired"),
         # asked anew
-        ((*WAITS, decided(run="t0"), asked("i2"), decided(id="i2")), RunTools(start=(SEND,))),
+        ((*WAITS, decided(run="t0"), confirm_entry("i2"), decided(id="i2")), RunTools(start=(SEND,))),
         pytest.param(
-            (*BOTH, asked(), asked("i2", "c2"), decided(), started(), result("r", "c1")),
+            (*BOTH, confirm_entry(), confirm_entry("i2", "c2"), decided(), started(), result("r", "c1")),
             WaitForClient(confirm=(SEND_TOO,)),
             id="the rest stays",
         ),
@@ -113,7 +113,7 @@ def test_P15_an_interrupt_is_told_as_AG_UI_has_it_and_older_clients_see_a_call_t
     [one] = interrupts_of(view(WAITS))
     event = RunFinished(thread="t", run="r", interrupts=(interrupt_event(one, "en"),))
     [body] = encode_event(event)
-    told = load_object(body) or {}
+    row = load_object(body) or {}
     kinds = {"approved": "boolean", "message": "string", "arguments": "object"}
     properties = {name: {"type": kind} for name, kind in kinds.items()}
     asking = {
@@ -124,14 +124,14 @@ def test_P15_an_interrupt_is_told_as_AG_UI_has_it_and_older_clients_see_a_call_t
         "responseSchema": {"type": "object", "properties": properties, "required": ["approved"]},
         "expiresAt": "2026-05-14T13:00:00.000Z",
     }
-    assert told["outcome"] == {"type": "interrupt", "interrupts": [asking]}
+    assert row["outcome"] == {"type": "interrupt", "interrupts": [asking]}
     assert load_object(for_older_client(body)) == {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 
 
 def test_P7_a_run_whose_events_are_gone_still_tells_what_it_asked():
     context = RenderContext(url_of=lambda _: None, locale="zh")
-    ended = EndedRun(thread="t", run="r", outcome="waiting")
-    last = load_object(snapshot_events(ended, WAITS, context)[-1]) or {}
+    run_end = EndedRun(thread="t", run="r", outcome="waiting")
+    last = load_object(snapshot_events(run_end, WAITS, context)[-1]) or {}
     [row] = interrupts_of(view(WAITS))
     assert last["outcome"] == {"type": "interrupt", "interrupts": [interrupt_event(row, "zh")]}
     assert "是否允许" in str(last)
@@ -145,7 +145,7 @@ def item(**fields: Json) -> dict[str, Json]:
 
 
 @pytest.mark.parametrize(
-    ("sent", "means"),
+    ("body", "means"),
     [
         (item(), PersonDecision(approved=True)),
         (item(payload={"approved": False, "message": " Not now. "}), PersonDecision(approved=False, text="Not now.")),
@@ -157,15 +157,15 @@ def item(**fields: Json) -> dict[str, Json]:
         ),
     ],
 )
-def test_P15_an_answer_approves_denies_or_changes_arguments(sent: dict[str, Json], means: PersonDecision):
-    is_cancelled = sent["status"] == "cancelled"
-    assert list(decode_resume([sent])) == [ResumeItem(interrupt="i1", decision=means, is_cancelled=is_cancelled)]
-    snake = {"interrupt_id": sent["interruptId"], **{name: sent[name] for name in ("status", "payload")}}
+def test_P15_an_answer_approves_denies_or_changes_arguments(body: dict[str, Json], means: PersonDecision):
+    is_cancelled = body["status"] == "cancelled"
+    assert list(decode_resume([body])) == [ResumeItem(interrupt="i1", decision=means, is_cancelled=is_cancelled)]
+    snake = {"interrupt_id": body["interruptId"], **{name: body[name] for name in ("status", "payload")}}
     assert next(decode_resume([snake])).decision == means
 
 
 @pytest.mark.parametrize(
-    ("sent", "where"),
+    ("answer", "where"),
     [
         ("yes", "resume"),
         ([{"status": "resolved"}], "resume[0].interruptId"),
@@ -181,10 +181,10 @@ def test_P15_an_answer_approves_denies_or_changes_arguments(sent: dict[str, Json
         ([item(payload={"approved": False, "arguments": {}})], "resume[0].payload.arguments"),
     ],
 )
-def test_P15_an_answer_that_is_none_is_refused_by_the_name_of_its_field(sent: Json, where: str):
-    with pytest.raises(WireError) as refused:
-        list(decode_resume(sent))
-    assert refused.value.where == where
+def test_P15_an_answer_that_is_none_is_refused_by_the_name_of_its_field(answer: Json, where: str):
+    with pytest.raises(WireError) as caught_error:
+        list(decode_resume(answer))
+    assert caught_error.value.where == where
 
 
 def test_P2_a_run_that_only_answers_needs_no_user_message_and_any_other_does():
@@ -223,12 +223,12 @@ def test_P15_an_older_client_answers_with_a_payload_or_a_word_and_anything_else_
 # What enters the log
 
 
-def admitted(at: datetime = NOW) -> AdmittedRun:
+def admit(at: datetime = NOW) -> AdmittedRun:
     ids = iter(f"n{number}" for number in range(99))
     return AdmittedRun(admitted_at=at, response_id="r", new_id=lambda: next(ids))
 
 
-def brought(*items: ResumeItem, messages: tuple[ToolMessage, ...] = ()) -> DecisionInput:
+def make_decision(*items: ResumeItem, messages: tuple[ToolMessage, ...] = ()) -> DecisionInput:
     return DecisionInput(run="t1", resume=items, messages=messages)
 
 
@@ -240,7 +240,7 @@ def no(id: str = "i1", words: str = "") -> ResumeItem:
     return ResumeItem(interrupt=id, decision=PersonDecision(approved=False, text=words))
 
 
-WAITING = (*BOTH, asked(), asked("i2", "c2"))
+WAITING = (*BOTH, confirm_entry(), confirm_entry("i2", "c2"))
 
 
 def marks(*entries: Entry) -> list[tuple[str, bool]]:
@@ -248,38 +248,38 @@ def marks(*entries: Entry) -> list[tuple[str, bool]]:
 
 
 def test_P15_each_interrupt_is_decided_once_and_only_while_it_waits():
-    assert marks(*admit_decisions(WAITING, brought(yes("i2"), yes("i9")), admitted(), ())) == [("i2", True)]
+    assert marks(*admit_decisions(WAITING, make_decision(yes("i2"), yes("i9")), admit(), ())) == [("i2", True)]
     log = (*WAITING, decided())
-    assert marks(*admit_decisions(log, brought(no(), no("i2")), admitted(), ())) == [("i2", False)]
-    late = admitted(NOW + timedelta(seconds=HOUR + 1))
-    assert list(admit_decisions(WAITING, brought(yes()), late, ())) == []
-    assert list(admit_decisions((*WAITING, RolledBack(id="b", to="u1")), brought(yes()), admitted(), ())) == []
+    assert marks(*admit_decisions(log, make_decision(no(), no("i2")), admit(), ())) == [("i2", False)]
+    late = admit(NOW + timedelta(seconds=HOUR + 1))
+    assert list(admit_decisions(WAITING, make_decision(yes()), late, ())) == []
+    assert list(admit_decisions((*WAITING, RolledBack(id="b", to="u1")), make_decision(yes()), admit(), ())) == []
 
 
 def test_P15_the_result_an_older_client_sends_for_a_call_that_waits_is_its_decision():
     results = (result("x", "c1", "yes"), result("y", "c9", "yes"), result("z", "c2", "Rather not."))
-    found = list(admit_decisions(WAITING, brought(messages=results), admitted(), ()))
-    assert marks(*found) == [("i1", True), ("i2", False)]
+    entries = list(admit_decisions(WAITING, make_decision(messages=results), admit(), ()))
+    assert marks(*entries) == [("i1", True), ("i2", False)]
 
 
 def test_P3_new_words_leave_nothing_waiting_and_act_on_nothing():
-    found = list(admit_decisions(WAITING, brought(), admitted(), (user("u2"),)))
-    assert [(one.tool_call_id, one.error) for one in found if isinstance(one, ToolMessage)] == [
+    entries = list(admit_decisions(WAITING, make_decision(), admit(), (user("u2"),)))
+    assert [(one.tool_call_id, one.error) for one in entries if isinstance(one, ToolMessage)] == [
         ("c1", "denied"),
         ("c2", "denied"),
     ]
-    assert "the user said something else" in str(found[0])
-    found = list(admit_decisions(WAITING, brought(yes(), no("i2", "Too soon.")), admitted(), (user("u2"),)))
-    results = [one for one in found if isinstance(one, ToolMessage)]
+    assert "the user said something else" in str(entries[0])
+    entries = list(admit_decisions(WAITING, make_decision(yes(), no("i2", "Too soon.")), admit(), (user("u2"),)))
+    results = [one for one in entries if isinstance(one, ToolMessage)]
     assert "the user said something else" in str(results[0].parts)
     assert results[1].parts == (Text(text=denial_text("send", "Too soon.")),)
-    late = list(admit_decisions(WAITING, brought(), admitted(NOW + timedelta(days=2)), (user("u2"),)))
+    late = list(admit_decisions(WAITING, make_decision(), admit(NOW + timedelta(days=2)), (user("u2"),)))
     assert [one.error for one in late if isinstance(one, ToolMessage)] == ["expired", "expired"]
 
 
 def test_of_a_call_that_was_started_nobody_says_that_it_was_not():
     log = (*WAITS, decided(run="t0"), started())
-    assert list(admit_decisions(log, brought(), admitted(), (user("u2"),))) == []
+    assert list(admit_decisions(log, make_decision(), admit(), (user("u2"),))) == []
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_P15_answers_are_judged_by_what_waits(
 
 
 def test_P15_who_has_words_to_say_may_give_up_what_waits_no_longer():
-    gone = replace(no("i9"), is_cancelled=True)
-    assert check_resume(view(WAITING), (gone,), NOW, has_messages=True) is None
+    unknown = replace(no("i9"), is_cancelled=True)
+    assert check_resume(view(WAITING), (unknown,), NOW, has_messages=True) is None
     with pytest.raises(NotFound):
-        check_resume(view(WAITING), (gone,), NOW, has_messages=False)
+        check_resume(view(WAITING), (unknown,), NOW, has_messages=False)

@@ -38,7 +38,7 @@ class Walk:
     def happen(self, what: str) -> None:
         match what:
             case "say":
-                self.run(said=True)
+                self.run(has_spoken=True)
             case "approve" | "deny":
                 self.run(*self.answers(approved=what == "approve"))
             case "repeat":
@@ -60,16 +60,16 @@ class Walk:
         waiting = [one for one in interrupts_of(view(self.log)) if one.is_waiting]
         return [ResumeItem(interrupt=one.id, decision=PersonDecision(approved=approved)) for one in waiting[:1]]
 
-    def run(self, *items: ResumeItem, said: bool = False, cancel: bool = False) -> None:
+    def run(self, *items: ResumeItem, has_spoken: bool = False, cancel: bool = False) -> None:
         """One run, by as many workers as die over it."""
-        name, entering = self.id(), [user(self.id())] if said else []
-        admitted = AdmittedRun(admitted_at=self.now, response_id="r", new_id=self.id)
+        name, entering = self.id(), [user(self.id())] if has_spoken else []
+        admitted_run = AdmittedRun(admitted_at=self.now, response_id="r", new_id=self.id)
         before = {one.id: one for one in interrupts_of(view(self.log))}
-        new = list(admit_decisions(self.log, DecisionInput(run=name, resume=items), admitted, entering))
+        new = list(admit_decisions(self.log, DecisionInput(run=name, resume=items), admitted_run, entering))
         for item in items:
             if item.decision.approved and not before[item.interrupt].is_late(self.now):
-                found = before[item.interrupt]
-                self.approved.add((name, found.message, found.call.id))
+                interrupt = before[item.interrupt]
+                self.approved.add((name, interrupt.message, interrupt.call.id))
         self.log += [*new, *entering]
         row = Run(id=name, now=self.now, cancel=cancel, confirm=frozenset({"send"}))
         while self.step(row):
@@ -88,13 +88,13 @@ class Walk:
                 message = reply.id if reply else ""
                 self.act(row, message, step)
             case WaitForClient(confirm=confirm):
-                asked = {one.call.id for one in interrupts_of(view(self.log)) if one.is_waiting}
+                waiting_ids = {one.call.id for one in interrupts_of(view(self.log)) if one.is_waiting}
                 message = reply.id if reply else ""
                 seconds = HOUR.total_seconds()
                 self.log += [
                     ConfirmAsked(id=self.id(), time=self.now, message=message, call=one.id, run=row.id, seconds=seconds)
                     for one in confirm
-                    if one.id not in asked
+                    if one.id not in waiting_ids
                 ]
                 return False
             case _:
@@ -102,8 +102,8 @@ class Walk:
         return True
 
     def act(self, row: Run, message: str, step: RunTools) -> None:
-        settled = (*step.interrupted, *step.expired, *[denied.call for denied in step.denied])
-        self.log += [result(self.id(), one.id) for one in settled]
+        closed = (*step.interrupted, *step.expired, *[denied.call for denied in step.denied])
+        self.log += [result(self.id(), one.id) for one in closed]
         self.log += [ToolStarted(id=self.id(), message=message, call=one.id) for one in step.start]
         for one in step.start:
             self.make(row, message, one)

@@ -40,7 +40,7 @@ BEFORE: tuple[Entry, ...] = (
     UserMessage(id="u0", parts=(Text(text="Hi"),)),
     AssistantMessage(id="a0", parts=(Text(text="Hello."),)),
 )
-ASKED = UserMessage(id="u1", parts=(Text(text="Go."),))
+QUESTION = UserMessage(id="u1", parts=(Text(text="Go."),))
 
 
 @dataclass(kw_only=True)
@@ -56,21 +56,21 @@ class Story:
         self.bodies += encoded(events)
         self.writes.append((len(self.log), len(self.bodies)))
 
-    def sent(self, *, after: int = 0) -> list[bytes]:
+    def sent_bodies(self, *, after: int = 0) -> list[bytes]:
         """The events as they are sent."""
-        return [self._sent(body) for body in self.bodies[after:]]
+        return [self._encode(body) for body in self.bodies[after:]]
 
-    def _sent(self, body: bytes) -> bytes:
+    def _encode(self, body: bytes) -> bytes:
         snapshot = read_view_snapshot(body)
         if snapshot is None:
             return body
         last = next(place for place, entry in enumerate(self.log) if entry.id == snapshot.upto)
         return view_event(self.log[: last + 1], snapshot, CONTEXT)
 
-    def joined(self, log: int, number: int) -> list[bytes]:
+    def client(self, log: int, number: int) -> list[bytes]:
         """What is sent to who joins then."""
         so_far = join_events(self.log[:log], self.bodies[:number], CONTEXT)
-        tail = [body for body in self.sent(after=number) if not starts_run(body)]
+        tail = [body for body in self.sent_bodies(after=number) if not starts_run(body)]
         return [*encoded([START]), *so_far, *tail]
 
 
@@ -97,18 +97,18 @@ steps = st.lists(
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
     story, numbers = Story(), count()
-    story.write([START], [ASKED])
-    for said, fate, answered in draw(steps):
+    story.write([START], [QUESTION])
+    for deltas, fate, result in draw(steps):
         reply = Reply(id=f"a{next(numbers)}-", reasoning_id=f"r{next(numbers)}", call_id=lambda _: f"c{next(numbers)}")
         if draw(st.booleans()):
-            story.write([ActivityUpdate(message="documents", activity="recto.progress", content={"done": answered})])
-        for delta in _once_each(said):
+            story.write([ActivityUpdate(message="documents", activity="recto.progress", content={"done": result})])
+        for delta in _once_each(deltas):
             story.write(reply.add(delta))
         match fate:
             case "kept":
                 reply.add(ReplyEnd(finish="stop"))
                 story.write(reply.close(), [] if reply.is_empty else reply.entries(NOW, f"e{next(numbers)}"))
-                _answer(story, reply, answered, numbers)
+                _answer(story, reply, result, numbers)
             case "lost":
                 upto = story.log[-1].id
                 story.write(discard_lost(encoded(reply.announced_events), logged=(), reason="Lost.", upto=upto))
@@ -119,10 +119,10 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
-def _once_each(said: Sequence[Delta]) -> Iterator[Delta]:
+def _once_each(deltas: Sequence[Delta]) -> Iterator[Delta]:
     """As providers have it: calls are started in order, each once."""
     started = 0
-    for delta in said:
+    for delta in deltas:
         if not isinstance(delta, CallStarted) or delta.index == started:
             started += isinstance(delta, CallStarted)
             yield delta
@@ -136,7 +136,7 @@ def _answer(story: Story, reply: Reply, most: int, numbers: Iterator[int]) -> No
         story.write([ToolCallResult(message=id, call=call, content="out")], [result])
 
 
-def shown(client: StockClient, *, thoughts: bool) -> list[tuple[Json, ...]]:
+def visible_rows(client: StockClient, *, thoughts: bool) -> list[tuple[Json, ...]]:
     """What is seen of a client's messages; a thought that was emptied is none."""
     rows = [row for row in client.messages if (row["role"] == "reasoning") == thoughts]
     return [
@@ -148,28 +148,30 @@ def shown(client: StockClient, *, thoughts: bool) -> list[tuple[Json, ...]]:
 
 @given(stories())
 def test_P15_whoever_joins_at_any_number_ends_with_the_messages_of_who_read_from_the_start(story: Story):
-    known: list[Row] = [dict(row) for row in message_rows(view((*BEFORE, ASKED)), CONTEXT)]
-    first = StockClient(known).read(story.sent())
+    rows: list[Row] = [dict(row) for row in message_rows(view((*BEFORE, QUESTION)), CONTEXT)]
+    first = StockClient(rows).read(story.sent_bodies())
     for log, number in story.writes:
-        joined = StockClient().read(story.joined(log, number))
-        assert shown(joined, thoughts=False) == shown(first, thoughts=False)
-        assert sorted(map(str, shown(joined, thoughts=True))) == sorted(map(str, shown(first, thoughts=True)))
-        assert joined.to_run == first.to_run
+        client = StockClient().read(story.client(log, number))
+        assert visible_rows(client, thoughts=False) == visible_rows(first, thoughts=False)
+        assert sorted(map(str, visible_rows(client, thoughts=True))) == sorted(
+            map(str, visible_rows(first, thoughts=True))
+        )
+        assert client.to_run == first.to_run
 
 
 @given(stories())
 def test_P15_in_the_end_a_stock_client_shows_what_the_log_has_and_runs_no_call_of_a_lost_reply(story: Story):
-    known: list[Row] = [dict(row) for row in message_rows(view((*BEFORE, ASKED)), CONTEXT)]
-    client = StockClient(known).read(story.sent())
+    rows: list[Row] = [dict(row) for row in message_rows(view((*BEFORE, QUESTION)), CONTEXT)]
+    client = StockClient(rows).read(story.sent_bodies())
     ids = {str(row["id"]) for row in client.messages if row["role"] != "activity" and row.get("content") != ""}
     assert ids <= {entry.id for entry in story.log}
-    made = {call.id for entry in story.log if isinstance(entry, AssistantMessage) for call in entry.tool_calls}
-    assert client.to_run <= made
+    call_ids = {call.id for entry in story.log if isinstance(entry, AssistantMessage) for call in entry.tool_calls}
+    assert client.to_run <= call_ids
 
 
 @given(stories(), st.booleans())
 def test_P15_what_is_sent_to_who_joins_is_what_the_official_package_reads(story: Story, older: bool):
     for log, number in story.writes:
         for body in join_events(story.log[:log], story.bodies[:number], CONTEXT):
-            sent = for_older_client(body) if older else body
-            assert PARSER.validate_json(sent).type.value in sent.decode()
+            older_body = for_older_client(body) if older else body
+            assert PARSER.validate_json(older_body).type.value in older_body.decode()

@@ -100,11 +100,11 @@ def test_what_is_nested_deep_differs_as_a_whole():
 )
 def test_P1_a_value_is_put_at_a_place(whole: Json, path: str, value: Json, after: Json):
     before = dump(whole)
-    made = apply_change(whole, ValueChange(path=path, value=dump(value).decode()))
-    assert is_same(made, after)
+    changed_value = apply_change(whole, ValueChange(path=path, value=dump(value).decode()))
+    assert is_same(changed_value, after)
     assert dump(whole) == before
     if not path.endswith("-") and "/-/" not in path:
-        assert is_same(value_at(made, path), value)
+        assert is_same(value_at(changed_value, path), value)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_P1_a_value_is_put_at_a_place(whole: Json, path: str, value: Json, after
     ],
 )
 def test_P1_what_stands_at_a_place_is_removed(whole: Json, path: str, after: Json):
-    made = apply_change(whole, ValueChange(path=path))
-    assert is_same(made, after)
-    assert value_at({"removed": made}, f"/removed{path}/of/what") is None
+    changed_value = apply_change(whole, ValueChange(path=path))
+    assert is_same(changed_value, after)
+    assert value_at({"removed": changed_value}, f"/removed{path}/of/what") is None
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,6 @@ def test_P1_what_stands_at_a_place_is_removed(whole: Json, path: str, after: Jso
     ],
 )
 def test_P1_a_place_that_cannot_be_is_told(whole: Json, path: str, problem: str):
-    with pytest.raises(WireError) as told:
+    with pytest.raises(WireError) as caught_error:
         apply_change(whole, ValueChange(path=path, value="1"))
-    assert problem in str(told.value)
+    assert problem in str(caught_error.value)

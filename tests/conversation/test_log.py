@@ -47,7 +47,7 @@ def back(to: str) -> RolledBack:
 
 
 @pytest.mark.parametrize(
-    ("log", "seen"),
+    ("log", "log_view"),
     [
         pytest.param((u1, a1), View(entries=(u1, a1)), id="nothing is hidden without a rollback"),
         pytest.param((*TALK, back("u3")), View(entries=TALK[:-2], can_undo=True), id="the newest turn"),
@@ -63,8 +63,8 @@ def back(to: str) -> RolledBack:
         ((*TALK, back("u2"), u3, a3), View(entries=(u1, a1, u3, a3), can_undo=True)),
     ],
 )
-def test_R12_rollback_hides_a_user_message_and_all_that_follows(log: Log, seen: View):
-    assert view(log) == seen
+def test_R12_rollback_hides_a_user_message_and_all_that_follows(log: Log, log_view: View):
+    assert view(log) == log_view
 
 
 @pytest.mark.parametrize("to", ["nobody", "", "t2"], ids=["no such message", "no id", "a marker"])
@@ -87,7 +87,7 @@ def test_R12_rollback_to_what_is_already_hidden_changes_nothing(to: str):
 
 
 @pytest.mark.parametrize(
-    ("log", "seen"),
+    ("log", "log_view"),
     [
         pytest.param((*TALK, back("u2"), undo), View(entries=TALK), id="one rollback"),
         pytest.param((*TALK, back("nobody"), undo), View(entries=TALK), id="a rollback that hid nothing"),
@@ -99,8 +99,8 @@ def test_R12_rollback_to_what_is_already_hidden_changes_nothing(to: str):
         ((u1, a1, u2, b2, back("u2"), u3, back("u3"), undo), View(entries=(u1, a1, u3), can_undo=True)),
     ],
 )
-def test_R12_undo_takes_the_last_rollback_back(log: Log, seen: View):
-    assert view(log) == seen
+def test_R12_undo_takes_the_last_rollback_back(log: Log, log_view: View):
+    assert view(log) == log_view
 
 
 # What a view says of itself
@@ -217,34 +217,34 @@ def test_R13_a_fork_from_before_a_summary_is_without_it():
 
 @given(entry_logs(), st.data())
 def test_R12_a_view_after_rollback_and_undo_is_the_view_before(log: Log, data: st.DataObject):
-    seen = view(log)
-    ids = [entry.id for entry in seen.entries if isinstance(entry, UserMessage)]
+    log_view = view(log)
+    ids = [entry.id for entry in log_view.entries if isinstance(entry, UserMessage)]
     # An undo needs a rollback that hid something: without one it takes back an older one.
     to = data.draw(st.sampled_from(ids)) if ids else None
     later = data.draw(entry_logs(4))
-    spoken = [entry for entry in later if not isinstance(entry, (RolledBack, Undone))]
-    hidden: Log = (*log, RolledBack(to=to), *spoken, Undone()) if to else log
-    assert view(hidden) == seen
+    later_entries = [entry for entry in later if not isinstance(entry, (RolledBack, Undone))]
+    hidden: Log = (*log, RolledBack(to=to), *later_entries, Undone()) if to else log
+    assert view(hidden) == log_view
 
 
 @given(entry_logs())
 def test_R12_undo_ends_where_there_is_nothing_more_to_take_back(log: Log):
-    seen = view((*log, *[Undone()] * len(log)))
-    assert not seen.can_undo
-    assert view((*log, *[Undone()] * (len(log) + 1))) == seen
+    log_view = view((*log, *[Undone()] * len(log)))
+    assert not log_view.can_undo
+    assert view((*log, *[Undone()] * (len(log) + 1))) == log_view
 
 
 @given(entry_logs())
 def test_R12_a_fork_is_seen_as_its_parent(log: Log):
-    seen, forked = view(log), view(fork(log))
-    assert forked.entries == seen.entries
-    assert (forked.skill, forked.compaction) == (seen.skill, seen.compaction)
-    assert (forked.finishes, forked.turn_start) == (seen.finishes, seen.turn_start)
+    log_view, forked = view(log), view(fork(log))
+    assert forked.entries == log_view.entries
+    assert (forked.skill, forked.compaction) == (log_view.skill, log_view.compaction)
+    assert (forked.finishes, forked.turn_start) == (log_view.finishes, log_view.turn_start)
     assert fork(fork(log)) == fork(log)
 
 
 @given(entry_logs())
 def test_R12_a_fork_before_a_message_is_what_a_rollback_to_it_leaves(log: Log):
     users = [entry.id for entry in view(log).entries if isinstance(entry, UserMessage)]
-    left = [view((*log, RolledBack(to=id))).entries for id in users]
-    assert [fork(log, before=id) for id in users] == left
+    views_after = [view((*log, RolledBack(to=id))).entries for id in users]
+    assert [fork(log, before=id) for id in users] == views_after

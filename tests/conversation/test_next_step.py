@@ -56,11 +56,11 @@ def answer(one: ToolCall) -> ToolMessage:
     return result(f"r-{one.id}", one.id)
 
 
-def ended(message: str, finish: Finish) -> ReplyEnded:
+def reply_end(message: str, finish: Finish) -> ReplyEnded:
     return ReplyEnded(id=f"end-{message}", message=message, finish=finish)
 
 
-def asked(*calls: ToolCall) -> Log:
+def ask_calls(*calls: ToolCall) -> Log:
     return (u1, asks("a", *calls))
 
 
@@ -75,10 +75,10 @@ def asked(*calls: ToolCall) -> Log:
         pytest.param((u1, a1), DONE, id="an answer"),
         pytest.param((u1, a1, ReasoningMessage(text="hm")), DONE, id="an answer and a thought"),
         pytest.param((u1, AssistantMessage(id="a")), DONE, id="an empty answer"),
-        pytest.param(asked(charge), RunTools(start=(charge,)), id="a call"),
-        pytest.param((*asked(charge), started(charge), answer(charge)), CallModel(), id="a tool that ended"),
-        pytest.param((*asked(charge, look), answer(charge)), RunTools(start=(look,)), id="one of two results"),
-        pytest.param((*asked(charge, look), answer(look), answer(charge)), CallModel(), id="results out of order"),
+        pytest.param(ask_calls(charge), RunTools(start=(charge,)), id="a call"),
+        pytest.param((*ask_calls(charge), started(charge), answer(charge)), CallModel(), id="a tool that ended"),
+        pytest.param((*ask_calls(charge, look), answer(charge)), RunTools(start=(look,)), id="one of two results"),
+        pytest.param((*ask_calls(charge, look), answer(look), answer(charge)), CallModel(), id="results out of order"),
     ],
 )
 def test_a_turn_goes_from_question_to_calls_to_results_to_an_answer(log: Log, step: Step):
@@ -104,14 +104,14 @@ def test_a_log_without_a_question_is_one_turn_and_ends_like_any_other(log: Log, 
 @pytest.mark.parametrize(
     ("log", "step"),
     [
-        pytest.param((*asked(charge), started(charge)), RunTools(interrupted=(charge,)), id="it is settled"),
-        pytest.param((*asked(look), started(look)), RunTools(start=(look,)), id="it may be repeated"),
+        pytest.param((*ask_calls(charge), started(charge)), RunTools(interrupted=(charge,)), id="it is settled"),
+        pytest.param((*ask_calls(look), started(look)), RunTools(start=(look,)), id="it may be repeated"),
         # both, one may be repeated
-        ((*asked(charge, look), started(charge), started(look)), RunTools(start=(look,), interrupted=(charge,))),
+        ((*ask_calls(charge, look), started(charge), started(look)), RunTools(start=(look,), interrupted=(charge,))),
         # its own turn was rolled back and that undone
-        ((*asked(charge), started(charge), RolledBack(to="u1"), Undone()), RunTools(interrupted=(charge,))),
+        ((*ask_calls(charge), started(charge), RolledBack(to="u1"), Undone()), RunTools(interrupted=(charge,))),
         pytest.param(
-            (*asked(charge), user("u2"), RolledBack(to="u2"), started(charge), Undone(), RolledBack(to="u2")),
+            (*ask_calls(charge), user("u2"), RolledBack(to="u2"), started(charge), Undone(), RolledBack(to="u2")),
             RunTools(interrupted=(charge,)),
             id="it was started after a rollback that was undone",
         ),
@@ -122,10 +122,10 @@ def test_X4_a_tool_that_was_started_and_lost_is_never_started_again(log: Log, st
 
 
 def test_X4_a_call_id_used_before_says_nothing_of_a_new_call():
-    next_turn = (*asked(charge), started(charge), user("u2"), asks("new", charge))
+    next_turn = (*ask_calls(charge), started(charge), user("u2"), asks("new", charge))
     assert next_step(next_turn, RUN) == RunTools(start=(charge,))
     assert next_step((*next_turn, started(charge, "new")), RUN) == RunTools(interrupted=(charge,))
-    first = (*asked(charge), started(charge), answer(charge))
+    first = (*ask_calls(charge), started(charge), answer(charge))
     assert next_step((*first, asks("b", charge)), RUN) == RunTools(start=(charge,))
 
 
@@ -135,12 +135,14 @@ def test_X4_a_call_id_used_before_says_nothing_of_a_new_call():
 @pytest.mark.parametrize(
     ("log", "step"),
     [
-        pytest.param(asked(ask), WaitForClient(calls=(ask,)), id="one"),
-        pytest.param((*asked(ask, ask_again), answer(ask)), WaitForClient(calls=(ask_again,)), id="one of two came"),
-        pytest.param((*asked(ask), started(ask)), WaitForClient(calls=(ask,)), id="it is never ours to settle"),
-        pytest.param(asked(ask, charge), RunTools(start=(charge,)), id="ours come first"),
-        pytest.param((*asked(ask, charge), started(charge)), RunTools(interrupted=(charge,)), id="ours was lost"),
-        pytest.param((*asked(ask), user("u2")), CallModel(), id="the user went on without answering"),
+        pytest.param(ask_calls(ask), WaitForClient(calls=(ask,)), id="one"),
+        pytest.param(
+            (*ask_calls(ask, ask_again), answer(ask)), WaitForClient(calls=(ask_again,)), id="one of two came"
+        ),
+        pytest.param((*ask_calls(ask), started(ask)), WaitForClient(calls=(ask,)), id="it is never ours to settle"),
+        pytest.param(ask_calls(ask, charge), RunTools(start=(charge,)), id="ours come first"),
+        pytest.param((*ask_calls(ask, charge), started(charge)), RunTools(interrupted=(charge,)), id="ours was lost"),
+        pytest.param((*ask_calls(ask), user("u2")), CallModel(), id="the user went on without answering"),
     ],
 )
 def test_the_clients_calls_wait_for_the_client_once_ours_are_settled(log: Log, step: Step):
@@ -154,18 +156,18 @@ def test_the_clients_calls_wait_for_the_client_once_ours_are_settled(log: Log, s
     ("finish", "outcome"), [("length", "length"), ("refused", "refused"), ("filtered", "filtered")]
 )
 def test_words_that_did_not_end_by_themselves_end_the_run_and_say_why(finish: Finish, outcome: Outcome):
-    assert next_step((u1, a1, ended("a1", finish)), RUN) == Finished(outcome=outcome)
+    assert next_step((u1, a1, reply_end("a1", finish)), RUN) == Finished(outcome=outcome)
 
 
 @pytest.mark.parametrize("finish", ["refused", "filtered"])
 @pytest.mark.parametrize(
-    "log", [pytest.param(asked(charge, look), id="asked"), pytest.param(asked(ask), id="asked of the client")]
+    "log", [pytest.param(ask_calls(charge, look), id="asked"), pytest.param(ask_calls(ask), id="asked of the client")]
 )
 def test_calls_of_a_refused_or_filtered_reply_are_not_run(log: Log, finish: Literal["refused", "filtered"]):
-    assert next_step((*log, ended("a", finish)), RUN) == Finished(outcome=finish)
+    assert next_step((*log, reply_end("a", finish)), RUN) == Finished(outcome=finish)
 
 
-CUT = ended("a", "length")
+CUT = reply_end("a", "length")
 STOPPED = Interrupted(id="stop", message="a", reason="cancelled")
 STOPPED_A1 = Interrupted(id="stop", message=a1.id, reason="the worker died")
 
@@ -184,26 +186,26 @@ STOPPED_A1 = Interrupted(id="stop", message=a1.id, reason="the worker died")
     ],
 )
 def test_half_a_call_is_never_run(mark: Entry, calls: tuple[ToolCall, ...], done: Log, step: Step):
-    assert next_step((*asked(*calls), mark, *done), RUN) == step
+    assert next_step((*ask_calls(*calls), mark, *done), RUN) == step
 
 
 def test_P3_no_client_is_asked_for_anything_by_a_reply_that_was_broken_off():
-    assert next_step((*asked(ask, charge), STOPPED), RUN) == RunTools(cut_off=(ask, charge))
-    assert next_step((*asked(ask, charge, look), STOPPED), RUN) == RunTools(start=(charge,), cut_off=(ask, look))
+    assert next_step((*ask_calls(ask, charge), STOPPED), RUN) == RunTools(cut_off=(ask, charge))
+    assert next_step((*ask_calls(ask, charge, look), STOPPED), RUN) == RunTools(start=(charge,), cut_off=(ask, look))
 
 
 def test_P3_whose_call_it_is_was_settled_when_it_was_made_and_names_count_only_where_it_was_not():
     ours, theirs, form = replace(ask, runner="server"), replace(ask, runner="client"), replace(ask, runner="form")
-    assert next_step(asked(ours), RUN) == RunTools(start=(ours,))
-    assert next_step(asked(theirs), Run()) == WaitForClient(calls=(theirs,))
-    assert next_step(asked(form), Run()) == WaitForClient(calls=(form,))
+    assert next_step(ask_calls(ours), RUN) == RunTools(start=(ours,))
+    assert next_step(ask_calls(theirs), Run()) == WaitForClient(calls=(theirs,))
+    assert next_step(ask_calls(form), Run()) == WaitForClient(calls=(form,))
 
 
 # The end from outside
 
 
 @pytest.mark.parametrize(
-    "log", [(), (u1,), (u1, a1, STOPPED_A1), asked(charge), (*asked(charge), started(charge)), asked(ask)]
+    "log", [(), (u1,), (u1, a1, STOPPED_A1), ask_calls(charge), (*ask_calls(charge), started(charge)), ask_calls(ask)]
 )
 @pytest.mark.parametrize(
     ("run", "outcome"),
@@ -221,7 +223,7 @@ def test_a_cancel_or_a_deadline_ends_a_run_wherever_it_is(log: Log, run: Run, ou
 @pytest.mark.parametrize("run", [Run(cancel=True), Run(now=NOW, deadline=NOW)])
 def test_what_is_complete_stays_complete(run: Run):
     assert next_step((u1, a1), run) == DONE
-    assert next_step((u1, a1, ended(a1.id, "length")), run) == Finished(outcome="length")
+    assert next_step((u1, a1, reply_end(a1.id, "length")), run) == Finished(outcome="length")
 
 
 @pytest.mark.parametrize(
@@ -236,12 +238,12 @@ def test_before_the_deadline_a_run_goes_on(run: Run):
     [
         pytest.param((u1,), Run(max_steps=1), CallModel(), id="the first"),
         # one too many
-        ((*asked(charge), answer(charge)), Run(max_steps=1), Finished(outcome="too_many_steps")),
-        pytest.param(asked(charge), Run(max_steps=1), RunTools(start=(charge,)), id="its tools still run"),
-        pytest.param((*asked(charge), answer(charge), user("u2")), Run(max_steps=1), CallModel(), id="a new turn"),
+        ((*ask_calls(charge), answer(charge)), Run(max_steps=1), Finished(outcome="too_many_steps")),
+        pytest.param(ask_calls(charge), Run(max_steps=1), RunTools(start=(charge,)), id="its tools still run"),
+        pytest.param((*ask_calls(charge), answer(charge), user("u2")), Run(max_steps=1), CallModel(), id="a new turn"),
         pytest.param((u1,), Run(failures=3), FAILED, id="three failed calls"),
         pytest.param((u1,), Run(failures=1, max_failures=1), FAILED, id="as set"),
-        pytest.param(asked(charge), Run(failures=3), RunTools(start=(charge,)), id="tools run whatever failed"),
+        pytest.param(ask_calls(charge), Run(failures=3), RunTools(start=(charge,)), id="tools run whatever failed"),
     ],
 )
 def test_a_turn_has_so_many_replies_and_a_call_so_many_tries(log: Log, run: Run, step: Step):
@@ -313,8 +315,10 @@ def test_X4_over_any_prefix_of_any_log_no_started_tool_is_started_again(log: Log
     for end in range(len(log) + 1):
         step = next_step(log[:end], run)
         replies = [entry.id for entry in view(log[:end]).messages if isinstance(entry, AssistantMessage)]
-        begun = {(entry.message, entry.call) for entry in log[:end] if isinstance(entry, ToolStarted)}
-        again = [one for one in step.start if (replies[-1], one.id) in begun] if isinstance(step, RunTools) else []
+        started_calls = {(entry.message, entry.call) for entry in log[:end] if isinstance(entry, ToolStarted)}
+        again = (
+            [one for one in step.start if (replies[-1], one.id) in started_calls] if isinstance(step, RunTools) else []
+        )
         assert {one.name for one in again} <= {"look"}
 
 
@@ -343,10 +347,10 @@ def test_R13_a_run_that_is_to_compact_never_asks_for_an_answer_whatever_the_log(
 
 def test_P11_calls_beyond_what_a_reply_may_have_are_neither_run_nor_waited_for():
     run = Run(client_tools=frozenset({"ask"}), max_calls=2)
-    log = asked(charge, ask, charge_again, ask_again)
+    log = ask_calls(charge, ask, charge_again, ask_again)
     assert next_step(log, run) == RunTools(start=(charge,), too_many=(charge_again, ask_again))
-    settled = (*log, answer(charge), answer(charge_again), answer(ask_again))
-    assert next_step(settled, run) == WaitForClient(calls=(ask,))
+    log_after = (*log, answer(charge), answer(charge_again), answer(ask_again))
+    assert next_step(log_after, run) == WaitForClient(calls=(ask,))
 
 
 def test_R15_what_works_on_files_waits_for_a_change_before_it_that_a_person_has_to_agree_to():

@@ -38,12 +38,12 @@ def no_url(_file: File) -> str | None:
     return None
 
 
-def parsed(bodies: tuple[bytes, ...]) -> list[Mapping[str, Json]]:
+def parse_bodies(bodies: tuple[bytes, ...]) -> list[Mapping[str, Json]]:
     return [cast("Mapping[str, Json]", load(body)) for body in bodies]
 
 
 def replayed(run: EndedRun, *log: Entry) -> list[Mapping[str, Json]]:
-    return parsed(snapshot_events(run, log, RenderContext(url_of=no_url)))
+    return parse_bodies(snapshot_events(run, log, RenderContext(url_of=no_url)))
 
 
 def test_P7_a_run_is_replayed_as_its_start_the_conversation_and_its_end():
@@ -74,7 +74,7 @@ def test_P7_a_run_is_replayed_as_its_start_the_conversation_and_its_end():
 
 def test_P10_files_that_can_be_signed_are_in_it():
     user = UserMessage(id="u", parts=(PICTURE,))
-    _, snapshot, _ = parsed(
+    _, snapshot, _ = parse_bodies(
         snapshot_events(RUN, (user,), RenderContext(url_of=lambda file: f"https://signed.test/{file.name}"))
     )
     source = {"type": "url", "value": "https://signed.test/a.png", "mimeType": "image/png"}
@@ -95,7 +95,7 @@ def test_P14_messages_with_hints_are_sent_as_they_are_shown_behind_the_snapshot(
     )
     run = EndedRun(thread="t", run="r", outcome="done", events=9)
     bodies = snapshot_events(run, log, RenderContext(url_of=no_url, locale="en"))
-    _, snapshot, *cards, _ = parsed(bodies)
+    _, snapshot, *cards, _ = parse_bodies(bodies)
     assert snapshot["type"] == "MESSAGES_SNAPSHOT"
     schema = compile_ui(HINTS, locale="en-US")
     assert [(card["name"], card["value"]) for card in cards] == [
@@ -104,13 +104,13 @@ def test_P14_messages_with_hints_are_sent_as_they_are_shown_behind_the_snapshot(
     assert [PARSER.validate_json(body).type.value for body in bodies][2:4] == ["CUSTOM", "CUSTOM"]
 
 
-@pytest.mark.parametrize(("events", "shown"), [(0, ""), (2, ""), (3, ""), (4, "t2"), (5, "t1 t2"), (9, "t0 t1 t2")])
-def test_P14_no_more_is_found_an_old_run_than_it_had_events(events: int, shown: str):
+@pytest.mark.parametrize(("events", "expected"), [(0, ""), (2, ""), (3, ""), (4, "t2"), (5, "t1 t2"), (9, "t0 t1 t2")])
+def test_P14_no_more_is_found_an_old_run_than_it_had_events(events: int, expected: str):
     log = [ToolMessage(id=f"t{n}", tool_call_id="c", parts=(CARD,)) for n in range(3)]
     calls = AssistantMessage(id="a", parts=(CALL,))
-    found = replayed(EndedRun(thread="t", run="r", outcome="done", events=events), UserMessage(id="u"), calls, *log)
-    values = [cast("Mapping[str, Json]", event["value"]) for event in found if event["type"] == "CUSTOM"]
-    assert [value["messageId"] for value in values] == shown.split()
+    bodies = replayed(EndedRun(thread="t", run="r", outcome="done", events=events), UserMessage(id="u"), calls, *log)
+    values = [cast("Mapping[str, Json]", event["value"]) for event in bodies if event["type"] == "CUSTOM"]
+    assert [value["messageId"] for value in values] == expected.split()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_F8_a_call_of_the_client_s_tool_is_sent_with_urls_and_one_of_ours_with_i
     how = RenderContext(
         url_of=lambda file: f"https://signed.test/{file.name}", refs=refs, own_tools=frozenset({"ours"})
     )
-    _, snapshot, _ = parsed(snapshot_events(RUN, log, how))
+    _, snapshot, _ = parse_bodies(snapshot_events(RUN, log, how))
     calls = cast("list[Mapping[str, list[dict[str, dict[str, str]]]]]", snapshot["messages"])[1]["toolCalls"]
     assert [call["function"]["arguments"] for call in calls] == [
         '{"file":"https://signed.test/a.png","ids":["resp-1"]}',
@@ -163,11 +163,11 @@ def test_F8_a_call_of_the_client_s_tool_is_sent_with_urls_and_one_of_ours_with_i
 
 
 def test_P8_replies_that_are_not_whole_are_marked_where_clients_have_a_place_for_it():
-    said = [AssistantMessage(id=f"a{n}", parts=(Text(text="Once"),)) for n in range(3)]
+    messages = [AssistantMessage(id=f"a{n}", parts=(Text(text="Once"),)) for n in range(3)]
     marks = (Interrupted(id="i", message="a0", reason="x"), ReplyEnded(id="e", message="a1", finish="length"))
-    log = (UserMessage(id="u"), *said, *marks)
-    told = message_rows(view(log), RenderContext(url_of=lambda _: None))
-    assert [row.get("status") for row in told] == [None, "interrupted", "length", None]
+    log = (UserMessage(id="u"), *messages, *marks)
+    expected_rows = message_rows(view(log), RenderContext(url_of=lambda _: None))
+    assert [row.get("status") for row in expected_rows] == [None, "interrupted", "length", None]
     snapshot = replayed(RUN, *log)[1]
     rows = cast("list[Mapping[str, Json]]", snapshot["messages"])
     # AG-UI has none in its events.

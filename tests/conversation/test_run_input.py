@@ -56,18 +56,18 @@ def test_P10_a_stored_input_has_its_options_and_its_files_by_their_keys():
     source: Body = {"type": "url", "value": "recto-attachment:a1", "mimeType": "text/plain"}
     user: Body = {**HELLO, "content": [{"type": "document", "source": source}]}
     props: Body = {"agent": "docs", "datasets": ["d"], "mine": [1, None]}
-    found = stored_input(dump({**LEAST, "messages": [user], "forwardedProps": props}))
+    parsed_input = stored_input(dump({**LEAST, "messages": [user], "forwardedProps": props}))
     file = File(kind="document", source=Key(key="a1"), mime_type="text/plain")
     options = RunOptions(agent="docs", datasets=("d",))
     messages = (UserMessage(id="m1", parts=(file,)),)
-    assert found == RunInput(thread="t", run="r", messages=messages, props=props, options=options)
+    assert parsed_input == RunInput(thread="t", run="r", messages=messages, props=props, options=options)
 
 
 def test_R13_only_what_we_noted_makes_a_run_that_compacts():
-    asked: Body = {**LEAST, "messages": []}
-    assert stored_input(dump(add_notes(asked, None, thread=None, compact=True))).compact
-    assert not stored_input(dump(add_notes(asked, None, thread=None))).compact
-    assert not stored_input(dump({**asked, "compact": True})).compact
+    body: Body = {**LEAST, "messages": []}
+    assert stored_input(dump(add_notes(body, None, thread=None, compact=True))).compact
+    assert not stored_input(dump(add_notes(body, None, thread=None))).compact
+    assert not stored_input(dump({**body, "compact": True})).compact
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"threadId": "t"', dump({**LEAST, "forwardedProps": {"agent": 5}})])
@@ -93,7 +93,7 @@ def test_P1_snake_case_says_the_same():
         ],
         "forwardedProps": {"voice_mode": "warm"},
     }
-    snake = load(re.sub(rb"[A-Z]", lambda found: b"_" + found[0].lower(), dump(camel)))
+    snake = load(re.sub(rb"[A-Z]", lambda match: b"_" + match[0].lower(), dump(camel)))
     assert decode_input(snake) == decode_input(camel)
     assert [type(message) for message in decode_input(snake).messages] == [AssistantMessage, ToolMessage]
 

@@ -23,7 +23,7 @@ from recto.conversation.messages import UserMessage
 from tests.page.entry_strategies import entry_logs
 
 
-def numbered(log: Sequence[Entry]) -> tuple[Entry, ...]:
+def number_entries(log: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(replace(entry, seq=place) for place, entry in enumerate(log, start=1))
 
 
@@ -41,23 +41,23 @@ def turning() -> st.SearchStrategy[tuple[Entry, ...]]:
         st.just(Undone()),
     )
     return st.lists(turn, max_size=25).map(
-        lambda found: tuple(replace(entry, id=f"m{place}") for place, entry in enumerate(found))
+        lambda items: tuple(replace(entry, id=f"m{place}") for place, entry in enumerate(items))
     )
 
 
 @given(entry_logs(30) | turning())
 def test_P13_the_numbers_in_view_are_those_of_the_view(log: tuple[Entry, ...]):
-    entries = numbered(log)
-    seen = seen_in(entries)
-    wanted = [entry.seq for entry in view(entries).entries]
-    assert [number for number in range(1, len(entries) + 1) if number in seen] == wanted
-    assert len(entries) + 1 in seen
-    assert seen.can_undo is view(entries).can_undo
+    entries = number_entries(log)
+    visible = seen_in(entries)
+    expected = [entry.seq for entry in view(entries).entries]
+    assert [number for number in range(1, len(entries) + 1) if number in visible] == expected
+    assert len(entries) + 1 in visible
+    assert visible.can_undo is view(entries).can_undo
 
 
 @given(turning(), turning())
 def test_R12_before_the_number_at_which_two_part_both_have_the_same(one: tuple[Entry, ...], other: tuple[Entry, ...]):
-    ours, theirs = seen_in(numbered(one)), seen_in(numbered(other))
+    ours, theirs = seen_in(number_entries(one)), seen_in(number_entries(other))
     apart = ours.shared_until(theirs)
     assert all((number in ours) is (number in theirs) for number in range(1, apart))
     assert apart == theirs.shared_until(ours)
@@ -65,17 +65,17 @@ def test_R12_before_the_number_at_which_two_part_both_have_the_same(one: tuple[E
 
 @given(turning())
 def test_P17_what_stands_before_a_message_in_view_is_what_a_fork_there_begins_with(log: tuple[Entry, ...]):
-    entries = numbered(log)
-    seen = seen_in(entries)
+    entries = number_entries(log)
+    visible = seen_in(entries)
     for user in [entry for entry in view(entries).entries if isinstance(entry, UserMessage)]:
-        before = seen.before(user.seq or 0)
-        wanted = [entry.seq for entry in fork(entries, before=user.id)]
-        assert [number for number in range(1, len(entries) + 2) if number in before] == wanted
+        before = visible.before(user.seq or 0)
+        expected = [entry.seq for entry in fork(entries, before=user.id)]
+        assert [number for number in range(1, len(entries) + 2) if number in before] == expected
 
 
 @given(turning())
 def test_P13_stretches_ascend_without_touching_those_they_hide(log: tuple[Entry, ...]):
-    stretches = seen_in(numbered(log)).ranges
+    stretches = seen_in(number_entries(log)).ranges
     ends = [(one.first, one.last) for one in stretches]
     assert all(last is not None and first <= last for first, last in ends[:-1])
     assert ends[-1][1] is None
@@ -93,4 +93,4 @@ def test_P13_thousands_of_rollbacks_cost_little():
         RolledBack(id=f"b{place}", to=f"m{place - 1}") if place % 2 else UserMessage(id=f"m{place}")
         for place in range(20_000)
     ]
-    assert seen_in(numbered(entries)).ranges == (NumberRange(first=20_001),)
+    assert seen_in(number_entries(entries)).ranges == (NumberRange(first=20_001),)

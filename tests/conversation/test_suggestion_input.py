@@ -16,13 +16,13 @@ CALL: Json = {"id": "c1", "type": "function", "function": {"name": "f", "argumen
 
 
 def wish(*messages: Json, **rest: Json) -> dict[str, Json]:
-    sent: dict[str, Json] = {"threadId": "s1", "runId": "r1", "tools": [TOOL], "forwardedProps": PROPS}
-    return {**sent, "messages": [*messages, ASK], **rest}
+    body: dict[str, Json] = {"threadId": "s1", "runId": "r1", "tools": [TOOL], "forwardedProps": PROPS}
+    return {**body, "messages": [*messages, ASK], **rest}
 
 
 def test_P15_a_wish_has_its_tool_its_context_and_the_words_of_its_history():
     picture: Json = {"type": "image", "source": {"type": "data", "value": "QQ==", "mimeType": "image/png"}}
-    said = read_suggestion(
+    suggestion = read_suggestion(
         wish(
             {"id": "0", "role": "system", "content": "You are mine."},
             {"id": "1", "role": "user", "content": [{"type": "text", "text": "Look"}, picture]},
@@ -33,13 +33,13 @@ def test_P15_a_wish_has_its_tool_its_context_and_the_words_of_its_history():
             context=[{"description": "page", "value": "orders"}],
         )
     )
-    assert [(type(one), words_of(one)) for one in said.messages] == [
+    assert [(type(one), words_of(one)) for one in suggestion.messages] == [
         (UserMessage, "Look"),
         (AssistantMessage, "I see."),
         (UserMessage, ASK["content"]),
     ]
-    assert (said.thread, said.run, said.tool.name, said.protocol) == ("s1", "r1", SUGGEST, None)
-    assert [(item.description, item.value) for item in said.context] == [("page", "orders")]
+    assert (suggestion.thread, suggestion.run, suggestion.tool.name, suggestion.protocol) == ("s1", "r1", SUGGEST, None)
+    assert [(item.description, item.value) for item in suggestion.context] == [("page", "orders")]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ ANY = st.recursive(
 def test_P15_whatever_comes_is_a_wish_or_is_refused(value: Json):
     assert forced_tool(value) is None or isinstance(forced_tool(value), str)
     try:
-        found = read_suggestion(value)
+        parsed_input = read_suggestion(value)
     except WireError:
         return
-    assert found.messages
+    assert parsed_input.messages

@@ -14,13 +14,13 @@ from recto.conversation.messages import Message, Runner, Text, ToolCall, ToolMes
 from tests.page.entry_strategies import entry_logs, talks
 from tests.page.talk import asks, result, says, user
 
-ADMITTED = datetime(2026, 5, 14, 12, tzinfo=UTC)
+START_TIME = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 
 def run_of(patience: timedelta | None = None) -> AdmittedRun:
     numbers = count(1)
     return AdmittedRun(
-        admitted_at=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience
+        admitted_at=START_TIME, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience
     )
 
 
@@ -30,12 +30,12 @@ def taken_in(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
 
 def as_turn(message: UserMessage, id: str = "") -> UserMessage:
     """The message as a new turn has it."""
-    turn = replace(message, time=ADMITTED, response_id="answer")
+    turn = replace(message, time=START_TIME, response_id="answer")
     return replace(turn, id=id, client_id=message.id) if id else turn
 
 
 def as_result(message: ToolMessage, id: str = "") -> ToolMessage:
-    return replace(message, id=id or message.id, time=ADMITTED)
+    return replace(message, id=id or message.id, time=START_TIME)
 
 
 def test_P3_a_client_cannot_answer_for_a_tool_of_ours():
@@ -50,16 +50,16 @@ def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whateve
     runner: Runner, is_taken: bool
 ):
     log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}", runner=runner)))
-    sent = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
+    result_message = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
     for own_tools in ((), {"calculator"}):
-        entries = admit_input(log, (sent,), replace(run_of(), own_tools=own_tools))
-        assert entries == ((as_result(sent),) if is_taken else ())
+        entries = admit_input(log, (result_message,), replace(run_of(), own_tools=own_tools))
+        assert entries == ((as_result(result_message),) if is_taken else ())
 
 
 def test_P3_a_first_message_is_a_turn_with_its_response_id_and_the_time_it_was_admitted():
     words = UserMessage(id="u1", parts=(Text(text="hi"),), name="Ann", time=datetime(2020, 1, 1, tzinfo=UTC))
     (turn,) = taken_in((), words)
-    assert turn == UserMessage(id="u1", parts=words.parts, name="Ann", time=ADMITTED, response_id="answer")
+    assert turn == UserMessage(id="u1", parts=words.parts, name="Ann", time=START_TIME, response_id="answer")
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_P3_any_other_message_is_a_new_turn_under_a_new_id_where_its_own_is_take
     ],
 )
 def test_P3_the_current_message_sent_again_as_it_was_goes_on_with_its_turn_until_that_is_answered(log: Sequence[Entry]):
-    stored = [as_turn(one) if isinstance(one, UserMessage) else one for one in log]
-    assert taken_in(stored, user("u1")) == ()
+    stored_log = [as_turn(one) if isinstance(one, UserMessage) else one for one in log]
+    assert taken_in(stored_log, user("u1")) == ()
 
 
 @pytest.mark.parametrize(
-    "ended",
+    "answer_entries",
     [
         pytest.param((says("a1"),), id="answered"),
         pytest.param((ReplyEnded(id="e", message="a1", finish="length"), says("a1")), id="cut at its length"),
@@ -109,8 +109,8 @@ def test_P3_the_current_message_sent_again_as_it_was_goes_on_with_its_turn_until
         pytest.param((asks("a1", "c1"), result("r", "c1"), says("a2")), id="answered after a call"),
     ],
 )
-def test_P3_the_same_words_after_an_answer_are_said_again(ended: Sequence[Entry]):
-    assert taken_in((as_turn(user("u1")), *ended), user("u1")) == (as_turn(user("u1"), "new-1"),)
+def test_P3_the_same_words_after_an_answer_are_said_again(answer_entries: Sequence[Entry]):
+    assert taken_in((as_turn(user("u1")), *answer_entries), user("u1")) == (as_turn(user("u1"), "new-1"),)
 
 
 @pytest.mark.parametrize("id", ["msg-001", ""])
@@ -124,8 +124,8 @@ def test_P3_ids_are_compared_with_the_newest_message_that_came_under_them(id: st
         log = (*log, asks(f"a{place}", "c"), result(f"r{place}", "c"))
         assert taken_in(log, user(id, words), result(id, "c")) == ()
         log = (*log, says(f"b{place}"))
-    said = ["".join(texts_of(entry)) for entry in log if isinstance(entry, UserMessage)]
-    assert said == ["one", "two", "two", "one"]
+    texts = ["".join(texts_of(entry)) for entry in log if isinstance(entry, UserMessage)]
+    assert texts == ["one", "two", "two", "one"]
 
 
 def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
@@ -142,7 +142,7 @@ BROKEN_OFF = Interrupted(id="i", message="a1", reason="broken off")
 
 
 @pytest.mark.parametrize(
-    ("log", "results", "taken"),
+    ("log", "results", "accepted"),
     [
         pytest.param((user("u1"), asks("a1", "c1")), ["c1"], ["c1"], id="the pending call"),
         pytest.param((user("u1"), asks("a1", "c1", "c2")), ["c2", "c1"], ["c2", "c1"], id="both, in their order"),
@@ -157,16 +157,16 @@ BROKEN_OFF = Interrupted(id="i", message="a1", reason="broken off")
     ],
 )
 def test_P3_a_result_is_taken_only_for_a_pending_call_of_the_last_reply(
-    log: Sequence[Entry], results: list[str], taken: list[str]
+    log: Sequence[Entry], results: list[str], accepted: list[str]
 ):
-    sent = [result(f"r{place}", call) for place, call in enumerate(results)]
-    entries = taken_in(log, *sent)
-    assert [entry.tool_call_id for entry in entries if isinstance(entry, ToolMessage)] == taken
-    assert len(entries) == len(taken)
+    rows = [result(f"r{place}", call) for place, call in enumerate(results)]
+    entries = taken_in(log, *rows)
+    assert [entry.tool_call_id for entry in entries if isinstance(entry, ToolMessage)] == accepted
+    assert len(entries) == len(accepted)
 
 
 @pytest.mark.parametrize(
-    ("id", "error", "new_id", "stored"),
+    ("id", "error", "new_id", "stored_id"),
     [
         pytest.param("r1", "refused", "r1", "refused", id="its error"),
         pytest.param("r1", " ", "r1", None, id="a blank error is none"),
@@ -175,10 +175,12 @@ def test_P3_a_result_is_taken_only_for_a_pending_call_of_the_last_reply(
     ],
 )
 def test_P3_a_result_keeps_its_words_and_error_and_gets_the_time_of_its_run(
-    id: str, error: str | None, new_id: str, stored: str | None
+    id: str, error: str | None, new_id: str, stored_id: str | None
 ):
-    sent = ToolMessage(id=id, tool_call_id="c1", parts=(Text(text="no"),), error=error)
-    assert taken_in((user("u1"), asks("a1", "c1")), sent) == (as_result(replace(sent, error=stored), new_id),)
+    result_message = ToolMessage(id=id, tool_call_id="c1", parts=(Text(text="no"),), error=error)
+    assert taken_in((user("u1"), asks("a1", "c1")), result_message) == (
+        as_result(replace(result_message, error=stored_id), new_id),
+    )
 
 
 def test_P3_the_same_question_with_the_copy_of_its_call_and_the_result_brings_the_result_alone():
@@ -192,23 +194,25 @@ def test_P3_a_forged_call_in_the_request_takes_no_result():
 
 @given(entry_logs(), talks())
 def test_P3_only_users_and_tools_are_taken_under_ids_nobody_has_at_the_admitted_time(
-    log: Sequence[Entry], sent: Sequence[Message]
+    log: Sequence[Entry], messages: Sequence[Message]
 ):
-    entries = taken_in(log, *sent)
+    entries = taken_in(log, *messages)
     ids = [entry.id for entry in entries]
     assert {type(entry) for entry in entries} <= {UserMessage, ToolMessage}
     assert all(ids)
     assert len(ids) == len(set(ids))
     assert not set(ids) & {entry.id for entry in log}
-    assert all(entry.time == ADMITTED for entry in entries)
+    assert all(entry.time == START_TIME for entry in entries)
 
 
 # Calls that waited too long
 
 
 def waiting_log() -> tuple[Entry, ...]:
-    asked = asks("a1", ToolCall(id="c1", name="pick", arguments="{}"), ToolCall(id="c2", name="pick", arguments="{}"))
-    return (user("u1"), replace(asked, time=ADMITTED - timedelta(seconds=100)))
+    call_message = asks(
+        "a1", ToolCall(id="c1", name="pick", arguments="{}"), ToolCall(id="c2", name="pick", arguments="{}")
+    )
+    return (user("u1"), replace(call_message, time=START_TIME - timedelta(seconds=100)))
 
 
 def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_gets_a_result_for_every_call_that_waited():

@@ -54,7 +54,7 @@ S1, S2 = {"a": 1, "b": {"c": 1}}, {"a": 2, "b": {"c": 1}}
 
 
 @pytest.mark.parametrize(
-    ("before", "since", "sent", "after"),
+    ("before", "since", "answer", "after"),
     [
         pytest.param((u1,), (), {}, None, id="none, and what a client has that knows none"),
         pytest.param((u1, has(S1)), (), {}, S1, id="an empty one: it stays"),
@@ -71,33 +71,33 @@ S1, S2 = {"a": 1, "b": {"c": 1}}, {"a": 2, "b": {"c": 1}}
     ],
 )
 def test_P1_a_request_changes_of_the_state_what_its_client_did(
-    before: tuple[Entry, ...], since: tuple[Entry, ...], sent: Json, after: Json
+    before: tuple[Entry, ...], since: tuple[Entry, ...], answer: Json, after: Json
 ):
     log = timed(*before, *since)
-    admitted = START + timedelta(minutes=len(before))
-    found = merge_sent_state(log, view(log), sent, admitted)
-    assert is_same(found, after)
+    admitted_at = START + timedelta(minutes=len(before))
+    merged_state = merge_sent_state(log, view(log), answer, admitted_at)
+    assert is_same(merged_state, after)
 
 
 @given(values, values, values)
-def test_P1_a_copy_changes_nothing_and_what_nobody_else_changed_is_as_sent(base: Json, sent: Json, now: Json):
-    log, admitted = timed(u1, has(base)), START + timedelta(minutes=2)
-    changed = (*log, replace(has(now), time=admitted))
-    assert is_same(merge_sent_state(changed, view(changed), base, admitted), now)
-    expected = base if sent in (None, {}) else sent
-    assert is_same(merge_sent_state(log, view(log), sent, admitted), expected)
+def test_P1_a_copy_changes_nothing_and_what_nobody_else_changed_is_as_sent(base: Json, answer: Json, now: Json):
+    log, admitted_at = timed(u1, has(base)), START + timedelta(minutes=2)
+    changed = (*log, replace(has(now), time=admitted_at))
+    assert is_same(merge_sent_state(changed, view(changed), base, admitted_at), now)
+    expected = base if answer in (None, {}) else answer
+    assert is_same(merge_sent_state(log, view(log), answer, admitted_at), expected)
 
 
 @given(values, values)
 def test_P1_who_knew_the_state_before_knows_it_after(before: Json, after: Json):
-    known = cast("Json", {}) if before is None else before
+    client_state = cast("Json", {}) if before is None else before
     for event in change_events(before, after):
         match event:
             case StateSnapshot(state=state):
-                known = state
+                client_state = state
             case StateDelta(operations=operations):
-                known = patched(known, list(operations))
-    assert is_same(known, {} if after is None else after)
+                client_state = patched(client_state, list(operations))
+    assert is_same(client_state, {} if after is None else after)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_P17_words_are_kept_whole_and_at_most_sixty_characters_of_them(words: li
     title = title_from(" ".join(words))
     assert title is not None
     assert len(title) <= LONGEST
-    assert words[: len(kept := title.removesuffix(CUT).split())] == kept
-    assert title.endswith(CUT) or kept == words
+    assert words[: len(words_kept := title.removesuffix(CUT).split())] == words_kept
+    assert title.endswith(CUT) or words_kept == words
 
 
 def test_P17_very_long_words_cost_no_more_than_their_beginning():

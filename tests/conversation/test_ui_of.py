@@ -50,8 +50,8 @@ def test_P14_an_agent_s_language_is_named_as_clients_know_it(locale: str, name: 
 
 
 @given(hints)
-def test_P14_any_hints_make_an_event_that_clients_take_old_and_new(found: Json):
-    for event in ui_events("m", dump({"ui_hints": found}).decode(), "en"):
+def test_P14_any_hints_make_an_event_that_clients_take_old_and_new(raw_hints: Json):
+    for event in ui_events("m", dump({"ui_hints": raw_hints}).decode(), "en"):
         (body,) = encode_event(event)
         assert PARSER.validate_json(body).type.value == "CUSTOM"
         assert for_older_client(body) is body

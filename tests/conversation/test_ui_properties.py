@@ -61,9 +61,9 @@ anything = st.recursive(
 
 def made_of(node: str, children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     """A node with the fields it knows, some of which hold what they should not."""
-    known = cast("dict[str, dict[str, object]]", NODES[node]["properties"])
+    definitions = cast("dict[str, dict[str, object]]", NODES[node]["properties"])
     needed = set(cast("tuple[str, ...]", NODES[node]["required"]))
-    fields = {name: values(schema, children) for name, schema in known.items()}
+    fields = {name: values(schema, children) for name, schema in definitions.items()}
     return st.fixed_dictionaries(
         {name: field for name, field in fields.items() if name in needed},
         optional={name: field for name, field in fields.items() if name not in needed},
@@ -85,8 +85,8 @@ def values(schema: dict[str, object], children: st.SearchStrategy[object]) -> st
         # One of each, so that cells have columns and values labels.
         return st.lists(values(items, children), min_size=1, max_size=3 if "$ref" in items else 1)
     if schema["type"] == "object":
-        named = cast("dict[str, dict[str, object]]", schema["properties"])
-        return st.fixed_dictionaries({name: values(field, children) for name, field in named.items()})
+        properties = cast("dict[str, dict[str, object]]", schema["properties"])
+        return st.fixed_dictionaries({name: values(field, children) for name, field in properties.items()})
     if schema["type"] == "boolean":
         return st.booleans()
     return texts if "string" in cast("str | list[str]", schema["type"]) else st.integers(1, 9)
@@ -129,9 +129,9 @@ def test_P14_any_hints_give_valid_json_or_nothing_at_all(hints: object):
     if compiled is None:
         assert hints is None or hints == {}
         return
-    written = orjson.loads(orjson.dumps(compiled))
-    assert written == compiled
-    VALIDATOR.validate(written)
+    decoded = orjson.loads(orjson.dumps(compiled))
+    assert decoded == compiled
+    VALIDATOR.validate(decoded)
     assert_harmless(compiled)
 
 

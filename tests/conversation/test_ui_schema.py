@@ -19,7 +19,7 @@ def card(*children: Json) -> Json:
     return {"type": "stack", "appearance": "card", "children": list(children)}
 
 
-def said(content: str) -> Json:
+def text_node(content: str) -> Json:
     return card({"type": "text", "content": content, "role": "body"})
 
 
@@ -170,11 +170,11 @@ def test_P14_every_node_passes_as_it_is():
 
 def test_P14_sixteen_nodes_deep_and_five_hundred_pass_and_one_more_is_said():
     assert root_of({"root": nested(16)}) == nested(16)
-    assert root_of({"root": nested(17)}) == said("innermost")
+    assert root_of({"root": nested(17)}) == text_node("innermost")
     dividers: list[Json] = [{"type": "divider"}] * 498
     first: Json = {"type": "text", "content": "a"}
     assert root_of({"type": "stack", "children": ["a", *dividers]}) == {"type": "stack", "children": [first, *dividers]}
-    assert root_of({"type": "stack", "children": ["a", "b", *dividers]}) == said("a\nb")
+    assert root_of({"type": "stack", "children": ["a", "b", *dividers]}) == text_node("a\nb")
 
 
 # What is refused
@@ -197,14 +197,16 @@ def test_P14_links_to_the_web_to_mail_and_to_our_own_api_pass(url: str):
 
 @pytest.mark.parametrize("url", [*BAD_URLS, PIXEL])
 def test_P14_a_link_to_anything_else_leaves_its_label(url: str):
-    assert root_of({"type": "link", "label": "the label", "url": url}) == said("the label")
-    assert root_of({"title": "the label", "actions": [{"label": "Go", "url": url or " "}]}) == said("the label\nGo")
+    assert root_of({"type": "link", "label": "the label", "url": url}) == text_node("the label")
+    assert root_of({"title": "the label", "actions": [{"label": "Go", "url": url or " "}]}) == text_node(
+        "the label\nGo"
+    )
 
 
 @pytest.mark.parametrize("url", [*BAD_URLS, "mailto:a@x.test"])
 def test_P14_an_image_from_anywhere_else_leaves_its_words(url: str):
-    assert root_of({"title": "t", "image": url or " "}) == said("t")
-    assert root_of({"type": "image", "url": url, "alt": "what it shows"}) == said("what it shows")
+    assert root_of({"title": "t", "image": url or " "}) == text_node("t")
+    assert root_of({"type": "image", "url": url, "alt": "what it shows"}) == text_node("what it shows")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_P14_an_image_from_anywhere_else_leaves_its_words(url: str):
     ],
 )
 def test_P14_what_is_refused_is_said_as_one_text(hints: object, words: str):
-    assert root_of(hints) == said(words)
+    assert root_of(hints) == text_node(words)
 
 
 def test_P14_a_refused_document_keeps_its_status_and_speaks_its_locale_and_limits_are_settings():
@@ -240,11 +242,11 @@ def test_P14_a_refused_document_keeps_its_status_and_speaks_its_locale_and_limit
         "locale": "en-GB",
         "status": "error",
         "theme": "dark",
-        "root": said("(This content cannot be shown)"),
+        "root": text_node("(This content cannot be shown)"),
     }
     compiled = compile_ui({"title": "long title"}, locale="<script>", limits=UiLimits(text=4))
     assert compiled is not None
-    assert (compiled["locale"], compiled["root"]) == ("zh-CN", said("long…"))
+    assert (compiled["locale"], compiled["root"]) == ("zh-CN", text_node("long…"))
 
 
 def test_P14_rings_are_refused():
@@ -252,19 +254,19 @@ def test_P14_rings_are_refused():
     ring.extend([ring] * 10)
     wheel: dict[str, object] = {"title": "and round"}
     wheel["items"] = [wheel, wheel]
-    assert root_of(ring) == said("round")
-    assert root_of(wheel) == said("and round")
+    assert root_of(ring) == text_node("round")
+    assert root_of(wheel) == text_node("and round")
 
 
 def test_P14_a_small_hint_makes_no_large_table():
     rows: list[object] = [{str(column): "x" for column in range(1000)}, *({} for _ in range(1000))]
-    assert root_of({"table": rows}) == said("x")
+    assert root_of({"table": rows}) == text_node("x")
 
 
 def test_P14_long_texts_and_many_values_are_cut():
-    assert root_of({"title": "x" * 1_000_000}) == said("x" * 20_000 + "…")
-    assert root_of({"items": [f"{number:020000}" for number in range(20)]}) == said("0" * 20_000 + "…")
-    assert root_of({"fields": {str(number): number for number in range(20_000)}}) == said(
+    assert root_of({"title": "x" * 1_000_000}) == text_node("x" * 20_000 + "…")
+    assert root_of({"items": [f"{number:020000}" for number in range(20)]}) == text_node("0" * 20_000 + "…")
+    assert root_of({"fields": {str(number): number for number in range(20_000)}}) == text_node(
         ("\n".join(map(str, range(9_998))))[:20_000] + "…"
     )
 
@@ -273,7 +275,7 @@ def test_P14_long_texts_and_many_values_are_cut():
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("<script>x</script>", "< script>x< /script>"),
         ("a < b <3 <- <!-- c --> <?php", "a < b <3 <- < !-- c --> < ?php"),
@@ -283,12 +285,12 @@ def test_P14_long_texts_and_many_values_are_cut():
         ("Data: 42 rows, 3 columns", "Data: 42 rows, 3 columns"),
     ],
 )
-def test_P14_text_is_shown_as_no_html_and_no_script(text: str, shown: str):
-    assert root_of({"title": text}) == card({"type": "text", "content": shown, "role": "title"})
+def test_P14_text_is_shown_as_no_html_and_no_script(text: str, expected: str):
+    assert root_of({"title": text}) == card({"type": "text", "content": expected, "role": "title"})
 
 
 @pytest.mark.parametrize(
-    ("markdown", "shown"),
+    ("markdown", "expected"),
     [
         ("# A\n\n- **b** `c`\n", "# A\n\n- **b** `c`\n"),
         ("<b onclick=x>a</b> 1 < 2", "&lt;b onclick=x>a&lt;/b> 1 < 2"),
@@ -304,5 +306,5 @@ def test_P14_text_is_shown_as_no_html_and_no_script(text: str, shown: str):
         ("if parts[0]: go(x[1])", "if parts[0]: go(x[1])"),
     ],
 )
-def test_P14_markdown_keeps_no_html_and_only_safe_links(markdown: str, shown: str):
-    assert root_of({"type": "markdown", "content": markdown}) == card({"type": "markdown", "content": shown})
+def test_P14_markdown_keeps_no_html_and_only_safe_links(markdown: str, expected: str):
+    assert root_of({"type": "markdown", "content": markdown}) == card({"type": "markdown", "content": expected})

@@ -28,7 +28,7 @@ class Death(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class OpenQuestion:
     """A question that was put to `next_step`, and its answer."""
 
     entries: int
@@ -43,7 +43,7 @@ class Walk:
         self.random = random
         self.log: list[Entry] = []
         self.naive = Naive()
-        self.asked: list[Asked] = []
+        self.question: list[OpenQuestion] = []
         self.row = ROW
         self.deaths = 0
 
@@ -88,12 +88,12 @@ class Walk:
                 self.perform(step)
             except Death:
                 self.deaths += 1
-        raise AssertionError(f"the run did not end in {MOST_STEPS + DEATHS} steps: {self.asked[-5:]}")
+        raise AssertionError(f"the run did not end in {MOST_STEPS + DEATHS} steps: {self.question[-5:]}")
 
     def next(self) -> Step:
         self.row = replace(self.row, full=self.chance(0.2), cancel=self.chance(0.03))
         step = next_step(tuple(self.log), self.row)
-        self.asked.append(Asked(entries=len(self.log), run=self.row, step=step))
+        self.question.append(OpenQuestion(entries=len(self.log), run=self.row, step=step))
         assert step == self.naive.expects(self.row)
         if isinstance(step, Finished) and step.outcome == "cancelled" and self.chance(0.5):
             self.stop()
@@ -135,8 +135,8 @@ class Walk:
 
     def run_tools(self, step: RunTools) -> None:
         """Settle and start in any order; tools may all begin before the first ends."""
-        for lost in self.shuffled(step.interrupted):
-            self.settle(lost, "interrupted")
+        for late_call in self.shuffled(step.interrupted):
+            self.settle(late_call, "interrupted")
             self.may_die()
         for half in self.shuffled(step.cut_off):
             self.settle(half, "cut off")

@@ -72,7 +72,7 @@ class Turn:
 
     @property
     def pages(self) -> list[list[Mapping[str, Json]]]:
-        return [messages_of(made) for made in self.requests]
+        return [messages_of(model_request) for model_request in self.requests]
 
     @property
     def last(self) -> Mapping[str, Json]:
@@ -81,7 +81,9 @@ class Turn:
     @property
     def results(self) -> list[str]:
         """The results of tools, as readers received them."""
-        return [str(sent.event["content"]) for sent in self.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+        return [
+            str(received.event["content"]) for received in self.events if received.event["type"] == "TOOL_CALL_RESULT"
+        ]
 
     @property
     def contents(self) -> list[Json]:
@@ -129,16 +131,16 @@ class FileWorld(ServerHere):
 
     def _look_back(self) -> None:
         """Check that each call of a page has its result and that pages are stored as they were sent."""
-        for made in self.model.requests:
-            assert orphans(made.page, wire_at(made.path) or "openai") == []
+        for model_request in self.model.requests:
+            assert orphans(model_request.page, wire_at(model_request.path) or "openai") == []
         assert_calls_were_stored_as_sent(self.database, [body for bodies in self._sent.values() for body in bodies])
 
     def write_agent(self, name: str, **settings: object) -> None:
         folder = self.agents / name
         folder.mkdir(parents=True, exist_ok=True)
-        known = {"model": MODELS["openai"], "locale": "en", "most": 10, "datasets": "", "persona": PERSONA}
-        known |= {"tools": "read_files, sandbox_fetch_user_file", "files": "", "more": ""}
-        (folder / "AGENT.md").write_text(SETTINGS.format_map(known | settings), encoding="utf-8")
+        environment = {"model": MODELS["openai"], "locale": "en", "most": 10, "datasets": "", "persona": PERSONA}
+        environment |= {"tools": "read_files, sandbox_fetch_user_file", "files": "", "more": ""}
+        (folder / "AGENT.md").write_text(SETTINGS.format_map(environment | settings), encoding="utf-8")
         (folder / "tools.py").write_text(TOOLS, encoding="utf-8")
 
     @property
@@ -151,7 +153,7 @@ class FileWorld(ServerHere):
         return f"sqlite:///{self.data / 'recto.db'}"
 
     def start(self) -> None:
-        known: Mapping[str, object] = {
+        settings: Mapping[str, object] = {
             "port": self._port,
             "data": self.data,
             "agents": self.agents,
@@ -164,7 +166,7 @@ class FileWorld(ServerHere):
             "grace_seconds": 0.2,
             "event_seconds": 0.005,
         }
-        ours = {f"RECTO_{name.upper()}": str(value) for name, value in {**known, **self._settings}.items()}
+        ours = {f"RECTO_{name.upper()}": str(value) for name, value in {**settings, **self._settings}.items()}
         providers = {"OPENAI_BASE_URL": self.model.url, "ANTHROPIC_BASE_URL": self.model.root}
         keys = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}
         self.begin({**ours, **providers, **keys})
@@ -173,7 +175,7 @@ class FileWorld(ServerHere):
         self.end(kill=kill)
         self.start()
 
-    def _answer(self, _asked: Request) -> Answer:
+    def _answer(self, _request: Request) -> Answer:
         return self.answers.pop(0) if self.answers else WELL
 
     # What clients do
@@ -200,9 +202,9 @@ class FileWorld(ServerHere):
         reply = self.ask("POST", RUNS, body, token=talk.token, accept="text/event-stream")
         assert reply.status == 200, reply.body
         events = list(parse_events(iter(reply.body.splitlines(keepends=True))))
-        assert [sent.event["type"] for sent in events].index("RUN_STARTED") == 0
+        assert [received.event["type"] for received in events].index("RUN_STARTED") == 0
         turn = Turn(body=body, events=events, requests=self.model.requests[before:])
-        self._sent.setdefault(turn.thread, []).extend([made.body for made in turn.requests])
+        self._sent.setdefault(turn.thread, []).extend([model_request.body for model_request in turn.requests])
         return turn
 
     def attach(self, talk: Talk, *files: Mapping[str, Json]) -> str:
@@ -243,23 +245,23 @@ class FileWorld(ServerHere):
 
     def page_url(self, row: Mapping[str, Json], thread: str) -> str:
         """The url of an upload that pages of the newest turn show."""
-        admitted = self.users(thread)[-1].time
-        assert admitted
-        return self.signer.page_url(str(row["id"]), str(row["name"]), admitted)
+        admitted_at = self.users(thread)[-1].time
+        assert admitted_at
+        return self.signer.page_url(str(row["id"]), str(row["name"]), admitted_at)
 
     def column(self, query: str, *values: str) -> list[bytes]:
         """What a query of the database finds, as bytes."""
         with closing(sqlite3.connect(self.data / "recto.db")) as connection:
-            found = cast("list[tuple[str | bytes]]", connection.execute(query, values).fetchall())
-        return [one if isinstance(one, bytes) else str(one).encode() for (one,) in found]
+            results = cast("list[tuple[str | bytes]]", connection.execute(query, values).fetchall())
+        return [one if isinstance(one, bytes) else str(one).encode() for (one,) in results]
 
 
 def rows(value: Json) -> list[Mapping[str, Json]]:
     return list(cast("Sequence[Mapping[str, Json]]", value))
 
 
-def messages_of(made: Request) -> list[Mapping[str, Json]]:
-    return rows(made.page["messages"])
+def messages_of(model_request: Request) -> list[Mapping[str, Json]]:
+    return rows(model_request.page["messages"])
 
 
 def a_run(talk: Talk, content: Json, **rest: Json) -> dict[str, Json]:

@@ -125,10 +125,15 @@ class Harness:
         return file.read_text().splitlines() if file.exists() else []
 
     def environment(self, **settings: object) -> dict[str, str]:
-        known = {"model": "compatible:scripted", "model_url": self.model.url, "agent": "helper", "agents": self.agents}
+        environment = {
+            "model": "compatible:scripted",
+            "model_url": self.model.url,
+            "agent": "helper",
+            "agents": self.agents,
+        }
         if self.database:
-            known["database_url"] = self.database
-        return {f"RECTO_{name.upper()}": str(value) for name, value in (known | settings).items()}
+            environment["database_url"] = self.database
+        return {f"RECTO_{name.upper()}": str(value) for name, value in (environment | settings).items()}
 
     def serve(self, **settings: object) -> ServerProcess:
         """`recto serve` on the harness's port."""
@@ -204,8 +209,8 @@ def stream_texts(events: Sequence[ReceivedEvent]) -> dict[str, list[str]]:
     texts: dict[str, str] = {}
     parents: dict[str, str] = {}
     results: dict[str, str] = {}
-    for sent in events:
-        match sent.event:
+    for received in events:
+        match received.event:
             case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(delta)}:
                 texts[id] = texts.get(id, "") + delta
             case {"type": "TOOL_CALL_START", "toolCallId": str(call), "parentMessageId": str(id), "toolCallName": name}:
@@ -267,14 +272,14 @@ async def _calls(database: str) -> list[StoredCall]:
 def _run_ids(database: str) -> list[str]:
     engine = create_engine(database)
     with engine.connect() as connection:
-        found = list(connection.execute(select(RUNS.c.id)).scalars())
+        results = list(connection.execute(select(RUNS.c.id)).scalars())
     engine.dispose()
-    return found
+    return results
 
 
 async def _run_ids_there(database: str) -> list[str]:
     engine = create_async_engine(database.replace("postgresql://", "postgresql+asyncpg://"))
     async with engine.connect() as connection:
-        found = list((await connection.execute(select(RUNS.c.id))).scalars())
+        results = list((await connection.execute(select(RUNS.c.id))).scalars())
     await engine.dispose()
-    return found
+    return results

@@ -22,7 +22,7 @@ class Conversation:
     id: str
     owner: str
     words: set[str] = field(default_factory=set[str])
-    shown: set[str] = field(default_factory=set[str])
+    shown_ids: set[str] = field(default_factory=set[str])
     copied: Sequence[object] = ()
     rows: Sequence[Row] = ()
     back: list[list[str]] = field(default_factory=list[list[str]])
@@ -39,33 +39,33 @@ def content(row: Row) -> object:
 
 def in_view(rows: Sequence[Row]) -> list[Row]:
     """What is seen of a log."""
-    seen: list[Row] = []
+    texts: list[Row] = []
     before: list[list[Row]] = []
     for row in rows:
         if row["kind"] == "rolled_back":
-            places = [place for place, one in enumerate(seen) if one["id"] == body_of(row)["to"]]
+            places = [place for place, one in enumerate(texts) if one["id"] == body_of(row)["to"]]
             if places:
-                before.append(seen)
-                seen = seen[: places[0]]
+                before.append(texts)
+                texts = texts[: places[0]]
         elif row["kind"] == "undone":
-            seen = before.pop() if before else seen
+            texts = before.pop() if before else texts
         else:
-            seen = [*seen, row]
-    return seen
+            texts = [*texts, row]
+    return texts
 
 
-def messages_in(seen: Sequence[Row]) -> list[str]:
-    return [str(row["id"]) for row in seen if row["kind"] in MESSAGES]
+def messages_in(rows: Sequence[Row]) -> list[str]:
+    return [str(row["id"]) for row in rows if row["kind"] in MESSAGES]
 
 
-def users_in(seen: Sequence[Row]) -> list[str]:
-    return [str(row["id"]) for row in seen if row["kind"] == "user"]
+def users_in(rows: Sequence[Row]) -> list[str]:
+    return [str(row["id"]) for row in rows if row["kind"] == "user"]
 
 
-def meant_by(seen: Sequence[Row], id: str) -> str | None:
+def meant_by(rows: Sequence[Row], id: str) -> str | None:
     """The user message in view of this id, else the newest there that came under it; None where there is none."""
-    came = [str(row["id"]) for row in seen if row["kind"] == "user" and body_of(row).get("client_id") == id]
-    return id if id in users_in(seen) else came[-1] if came else None
+    came = [str(row["id"]) for row in rows if row["kind"] == "user" and body_of(row).get("client_id") == id]
+    return id if id in users_in(rows) else came[-1] if came else None
 
 
 def words_in(rows: Sequence[Row]) -> set[str]:
@@ -78,30 +78,30 @@ def words_when_said(rows: Sequence[Row], word: str) -> list[set[str]]:
     return [words_in(in_view(rows[: place + 1])) for place in places]
 
 
-def waiting_in(seen: Sequence[Row]) -> tuple[list[str], list[str]]:
+def waiting_in(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Calls that wait for the client, and interrupts that wait for a person: those of the last reply."""
     calls: list[Row] = []
-    asked: dict[str, str] = {}
-    for row in seen:
+    open_calls: dict[str, str] = {}
+    for row in rows:
         body = body_of(row)
         match row["kind"]:
             case "user":
-                calls, asked = [], {}
+                calls, open_calls = [], {}
             case "assistant":
-                calls, asked = _call_parts(row), {}
+                calls, open_calls = _call_parts(row), {}
             case "interrupted":
                 calls = []
             case "tool":
                 calls = [call for call in calls if call["id"] != body["tool_call_id"]]
             case "confirm_asked":
-                asked = {**asked, str(row["id"]): str(body["call"])}
+                open_calls = {**open_calls, str(row["id"]): str(body["call"])}
             case "confirm_decided":
-                asked.pop(str(body["interrupt"]), None)
+                open_calls.pop(str(body["interrupt"]), None)
             case _:
                 pass
     names = {str(call["id"]): call["name"] for call in calls}
     pending = [id for id, name in names.items() if name == "ask_me"]
-    return pending, [id for id, call in asked.items() if call in names]
+    return pending, [id for id, call in open_calls.items() if call in names]
 
 
 def check_log(talk: Conversation, rows: Sequence[Row]) -> None:
@@ -114,23 +114,23 @@ def check_log(talk: Conversation, rows: Sequence[Row]) -> None:
     assert words_in(rows) <= talk.words
     own = rows[len(talk.copied) :]
     assert all((row["run"] is None) is (row["kind"] in TURNED_BACK) for row in own)
-    written = [str(row["run"]) for row in own if row["run"]]
-    assert [run for run, _ in groupby(written)] == sorted(set(written))
+    runs = [str(row["run"]) for row in own if row["run"]]
+    assert [run for run, _ in groupby(runs)] == sorted(set(runs))
     check_view(in_view(rows))
 
 
-def check_view(seen: Sequence[Row]) -> None:
+def check_view(log_view: Sequence[Row]) -> None:
     """Each result stands behind its call, and only once; a summary stands for what is before it."""
-    called: set[str] = set()
-    known: set[str] = set()
-    for row in seen:
+    call_ids: set[str] = set()
+    known_ids: set[str] = set()
+    for row in log_view:
         if row["kind"] == "tool":
-            assert body_of(row)["tool_call_id"] in called
-            called.remove(str(body_of(row)["tool_call_id"]))
+            assert body_of(row)["tool_call_id"] in call_ids
+            call_ids.remove(str(body_of(row)["tool_call_id"]))
         if row["kind"] == "compacted":
-            assert body_of(row)["upto"] in known
-        called |= {str(call["id"]) for call in _call_parts(row)}
-        known.add(str(row["id"]))
+            assert body_of(row)["upto"] in known_ids
+        call_ids |= {str(call["id"]) for call in _call_parts(row)}
+        known_ids.add(str(row["id"]))
 
 
 def _call_parts(row: Row) -> list[Row]:

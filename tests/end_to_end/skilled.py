@@ -155,14 +155,14 @@ def system_of(page: Sequence[Mapping[str, Json]]) -> str:
 
 def tools_of(turn: Turn, number: int) -> list[str]:
     """The tools offered in a call."""
-    offered = cast("Sequence[Mapping[str, Mapping[str, Json]]]", turn.requests[number].page.get("tools", ()))
-    return [str(tool["function"]["name"]) for tool in offered]
+    tools = cast("Sequence[Mapping[str, Mapping[str, Json]]]", turn.requests[number].page.get("tools", ()))
+    return [str(tool["function"]["name"]) for tool in tools]
 
 
 def result_of(events: Sequence[ReceivedEvent], number: int = 0) -> Mapping[str, Json]:
     """What a tool answered, by the order of the results."""
-    found = [sent.event for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    return load_object(str(found[number]["content"])) or {}
+    results = [received.event for received in events if received.event["type"] == "TOOL_CALL_RESULT"]
+    return load_object(str(results[number]["content"])) or {}
 
 
 def keep(world: FileWorld, patch: Json, token: str = ANN) -> None:

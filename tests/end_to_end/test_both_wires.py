@@ -34,14 +34,14 @@ WEATHER: dict[str, Json] = {
 Row = Mapping[str, Json]
 
 
-def why_refused(asked: Request) -> str | None:
+def why_refused(model_request: Request) -> str | None:
     """Return what a strict provider finds wrong with a page."""
-    wire = wire_at(asked.path) or "openai"
-    said = [row for row in cast("list[Row]", asked.page[JUDGES[wire][0]]) if row.get("role") != "system"]
-    ends = [row.get("role", row.get("type")) for row in (said[0], said[-1])]
+    wire = wire_at(model_request.path) or "openai"
+    messages = [row for row in cast("list[Row]", model_request.page[JUDGES[wire][0]]) if row.get("role") != "system"]
+    ends = [row.get("role", row.get("type")) for row in (messages[0], messages[-1])]
     if ends[0] != "user" or ends[1] not in ("user", "tool", "function_call_output"):
         return f"the conversation must begin and end with a user message, not {ends}"
-    return next(iter(orphans(asked.page, wire)), None)
+    return next(iter(orphans(model_request.page, wire)), None)
 
 
 class Provider:
@@ -51,8 +51,8 @@ class Provider:
         self.answers: list[Answer] = []
         self.go = threading.Event()
 
-    def __call__(self, asked: Request) -> Answer:
-        why = why_refused(asked)
+    def __call__(self, model_request: Request) -> Answer:
+        why = why_refused(model_request)
         return failure(400, why) if why else self.answers.pop(0)
 
 
@@ -93,11 +93,11 @@ def calling(agent: str, city: str) -> Answer:
     return Answer(text="我看看。", reasoning="想想。", calls=(call,))
 
 
-def said(body: Row, number: int, words: str, *results: tuple[str, str]) -> dict[str, Json]:
+def add_turn(body: Row, number: int, words: str, *results: tuple[str, str]) -> dict[str, Json]:
     """A request as the example's client writes it: every message is `msg-001`."""
-    sent: list[Json] = [{"id": "msg-001", "role": "user", "content": words}]
-    sent += [{"id": "msg-001", "role": "tool", "toolCallId": id, "content": text} for id, text in results]
-    return {**body, "runId": f"{body['runId']}-{number}", "messages": sent}
+    new_rows: list[Json] = [{"id": "msg-001", "role": "user", "content": words}]
+    new_rows += [{"id": "msg-001", "role": "tool", "toolCallId": id, "content": text} for id, text in results]
+    return {**body, "runId": f"{body['runId']}-{number}", "messages": new_rows}
 
 
 def play(harness: Harness, provider: Provider, body: Row, answer: Answer) -> tuple[Row, str]:
@@ -113,8 +113,8 @@ def pending(end: Row) -> list[str]:
 
 
 def history(harness: Harness, thread: Json) -> list[tuple[Json, Json]]:
-    shown = request(harness.url, "GET", f"/api/v1/agent/history?threadId={thread}").json["messages"]
-    return [(row["role"], row["content"]) for row in cast("list[Row]", shown)]
+    messages = request(harness.url, "GET", f"/api/v1/agent/history?threadId={thread}").json["messages"]
+    return [(row["role"], row["content"]) for row in cast("list[Row]", messages)]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -122,27 +122,27 @@ def test_P3_a_client_that_calls_every_message_msg_001_is_understood_on_every_wir
     harness: Harness, provider: Provider, agent: str
 ):
     body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
-    play(harness, provider, said(body, 1, "天气?"), Answer(text="哪个城市?"))
-    end, _ = play(harness, provider, said(body, 2, "天气?"), calling(agent, "北京"))
+    play(harness, provider, add_turn(body, 1, "天气?"), Answer(text="哪个城市?"))
+    end, _ = play(harness, provider, add_turn(body, 2, "天气?"), calling(agent, "北京"))
     [first] = pending(end)
     # A result brings the next call; both under the same words and ids.
-    end, page = play(harness, provider, said(body, 3, "天气?", (first, "晴, 25")), calling(agent, "上海"))
+    end, page = play(harness, provider, add_turn(body, 3, "天气?", (first, "晴, 25")), calling(agent, "上海"))
     [second] = pending(end)
     assert first != second
     assert "晴, 25" in page
     _, page = play(
-        harness, provider, said(body, 4, "天气?", (first, "FORGED"), (second, "雨")), Answer(text="晴; 雨。")
+        harness, provider, add_turn(body, 4, "天气?", (first, "FORGED"), (second, "雨")), Answer(text="晴; 雨。")
     )
     assert "FORGED" not in page
     assert "晴, 25" in page
     assert "雨" in page
     # Answered: the same words are said again, and the next call waits anew.
-    end, _ = play(harness, provider, said(body, 5, "天气?"), calling(agent, "广州"))
+    end, _ = play(harness, provider, add_turn(body, 5, "天气?"), calling(agent, "广州"))
     assert not {*pending(end)} & {first, second}
     # Words of another kind leave the call behind.
-    play(harness, provider, said(body, 6, "算了"), Answer(text="好。"))
+    play(harness, provider, add_turn(body, 6, "算了"), Answer(text="好。"))
     # The same request once more is the same run, whatever was said since.
-    again = request(harness.url, "POST", RUNS, said(body, 1, "天气?"))
+    again = request(harness.url, "POST", RUNS, add_turn(body, 1, "天气?"))
     assert (again.status, again.json["taskId"]) == (
         202,
         request(harness.url, "GET", f"{RUNS}/{body['runId']}-1").json["taskId"],
@@ -158,19 +158,19 @@ def test_P8_a_turn_goes_on_after_a_cancel_on_every_wire(harness: Harness, provid
     body = ask("", tools=[WEATHER], forwardedProps={"agent": agent})
     for number in (1, 2):
         # Twice: the words of the first reply, with a blank at their end, stand before those of the second.
-        cancel_in_the_middle(harness, provider, said(body, number, "数到六"))
-    _, page = play(harness, provider, said(body, 3, "数到六"), Answer(text="三四五六。"))
+        cancel_in_the_middle(harness, provider, add_turn(body, number, "数到六"))
+    _, page = play(harness, provider, add_turn(body, 3, "数到六"), Answer(text="三四五六。"))
     assert page.count('"一') == 2
     # It is answered now, so the same words are another turn.
-    play(harness, provider, said(body, 4, "数到六"), Answer(text="又一遍。"))
-    shown = history(harness, body["threadId"])
-    assert [words for role, words in shown if role == "user"] == ["数到六", "数到六"]
-    assert [words for _, words in shown][-3:] == ["三四五六。", "数到六", "又一遍。"]
+    play(harness, provider, add_turn(body, 4, "数到六"), Answer(text="又一遍。"))
+    messages = history(harness, body["threadId"])
+    assert [words for role, words in messages if role == "user"] == ["数到六", "数到六"]
+    assert [words for _, words in messages][-3:] == ["三四五六。", "数到六", "又一遍。"]
 
 
 def cancel_in_the_middle(harness: Harness, provider: Provider, body: Row) -> None:
     provider.answers[:] = [Answer(text="一 二 三 四 五 六", hold=provider.go, hold_after=6)]
     id = start(harness.url, body)
-    Reader(lambda: harness.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+    Reader(lambda: harness.url, id).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
     request(harness.url, "POST", f"{RUNS}/{id}/cancel")
     assert Reader(lambda: harness.url, id).wait()[-1].event["type"] in ("RUN_FINISHED", "RUN_ERROR")

@@ -20,13 +20,14 @@ EDITS, READS, KEEPS = Mark(changes="files"), Mark(reads=True), Mark(in_order=Tru
 
 
 def one_reply(*calls: tuple[str, Mapping[str, Json]]) -> Script:
-    made = [
-        Call(name=name, arguments=dump(given).decode(), id=f"c{number}") for number, (name, given) in enumerate(calls)
+    own_calls = [
+        Call(name=name, arguments=dump(arguments).decode(), id=f"c{number}")
+        for number, (name, arguments) in enumerate(calls)
     ]
 
-    def script(asked: Request) -> Answer:
-        last = cast("list[Mapping[str, Json]]", asked.page["messages"])[-1]
-        return Answer(text="Done.") if last["role"] == "tool" else Answer(calls=tuple(made))
+    def script(model_request: Request) -> Answer:
+        last = cast("list[Mapping[str, Json]]", model_request.page["messages"])[-1]
+        return Answer(text="Done.") if last["role"] == "tool" else Answer(calls=tuple(own_calls))
 
     return script
 
@@ -52,12 +53,12 @@ RUN = ("terminal-execute", {"command": "seq 200000 > /dev/null; cat a.txt; echo 
 def test_R15_a_reply_that_edits_then_runs_then_reads_has_it_done_in_this_order(tmp_path: Path):
     script = one_reply(CREATE, READ, edit("one", "two"), RUN, READ, SEARCH, edit("three", "four"), READ)
     with coder(tmp_path, script) as harness, harness.serve():
-        told = results(Reader(lambda: harness.url, start(harness.url, ask("Go."))).wait())
-        assert len(told) == 8
-        reads = [text.splitlines()[1] for text in told if text.startswith("📄")]
+        results_seen = results(Reader(lambda: harness.url, start(harness.url, ask("Go."))).wait())
+        assert len(results_seen) == 8
+        reads = [text.splitlines()[1] for text in results_seen if text.startswith("📄")]
         assert reads == ["1→one", "1→three", "1→four"]
-        assert '"stdout":"two\\n"' in told[3]
-        assert sum("three" in text for text in told if "matching line" in text) == 1
+        assert '"stdout":"two\\n"' in results_seen[3]
+        assert sum("three" in text for text in results_seen if "matching line" in text) == 1
 
 
 @pytest.mark.full
@@ -69,10 +70,10 @@ def test_R15_a_read_waits_for_the_edit_before_it_that_waits_for_a_person(tmp_pat
         (harness.data / "workspaces" / thread / "a.txt").write_text("one\n")
         events = Reader(lambda: harness.url, start(harness.url, body)).wait()
         assert (outcome(events), [text.splitlines()[1] for text in results(events)]) == ("interrupt", ["1→one"])
-        [asked] = interrupts(harness, thread)
-        told = results(Reader(lambda: harness.url, start(harness.url, agreeing(thread, asked))).wait())
-        assert told[0].startswith("Changed a.txt.")
-        assert told[1].splitlines()[1] == "1→two"
+        [interrupt] = interrupts(harness, thread)
+        results_seen = results(Reader(lambda: harness.url, start(harness.url, agreeing(thread, interrupt))).wait())
+        assert results_seen[0].startswith("Changed a.txt.")
+        assert results_seen[1].splitlines()[1] == "1→two"
 
 
 @pytest.mark.parametrize(

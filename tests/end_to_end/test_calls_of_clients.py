@@ -37,9 +37,13 @@ async def pending(server: InProcess, thread: str) -> list[tuple[str, str]]:
 
 async def send(server: InProcess, body: Row, results: Mapping[str, str] | None = None) -> str:
     """Run this input, with results of calls behind its message. Return the last page that was sent."""
-    said = cast("Sequence[Json]", body["messages"])
-    sent = [{"id": new_id(), "role": "tool", "toolCallId": id, "content": one} for id, one in (results or {}).items()]
-    reply = await server.send("POST", RUNS, {**body, "runId": new_id(), "messages": [*said, *sent]}, headers=STREAM)
+    messages = cast("Sequence[Json]", body["messages"])
+    result_rows = [
+        {"id": new_id(), "role": "tool", "toolCallId": id, "content": one} for id, one in (results or {}).items()
+    ]
+    reply = await server.send(
+        "POST", RUNS, {**body, "runId": new_id(), "messages": [*messages, *result_rows]}, headers=STREAM
+    )
     assert reply.status == 200, reply.body
     assert types_of(events_of(reply))[-1] == "RUN_FINISHED"
     return server.model.requests[-1].body.decode()
@@ -53,7 +57,7 @@ async def test_P15_calls_under_one_id_are_told_apart_and_each_gets_its_result(
 ):
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "key")
-    seen, thread = list[str](), new_id()
+    call_ids, thread = list[str](), new_id()
     async with in_process(tmp_path, monkeypatch, settings=f"tool_calling: {mode}", model=model) as server:
         for places in (("A", "B"), ("C", "D")):
             server.answers.append(calling(mode, id, *places))
@@ -63,11 +67,13 @@ async def test_P15_calls_under_one_id_are_told_apart_and_each_gets_its_result(
             assert [place for _, place in waiting] == [*places]
             page = await send(server, body, {call: f"result of {place}" for call, place in waiting})
             assert [f"result of {place}" in page for place in places] == [True, True]
-            seen += [call for call, _ in waiting]
-        assert len({*seen}) == 4
+            call_ids += [call for call, _ in waiting]
+        assert len({*call_ids}) == 4
         if mode == "native":
-            made = server.model.requests
-            assert [breach for one in made for breach in orphans(one.page, wire_at(one.path) or "openai")] == []
+            model_requests = server.model.requests
+            assert [
+                breach for one in model_requests for breach in orphans(one.page, wire_at(one.path) or "openai")
+            ] == []
 
 
 async def test_P17_a_fork_takes_the_results_of_calls_that_wait_in_it_though_no_tool_is_named_again(

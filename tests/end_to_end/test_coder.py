@@ -23,11 +23,13 @@ WORDS = "The tests fail. Fix the bug, please."
 
 
 def calls_in(events: Sequence[ReceivedEvent]) -> list[str]:
-    return [str(sent.event["toolCallName"]) for sent in events if sent.event["type"] == "TOOL_CALL_START"]
+    return [str(received.event["toolCallName"]) for received in events if received.event["type"] == "TOOL_CALL_START"]
 
 
 def text_in(events: Sequence[ReceivedEvent]) -> str:
-    return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
+    return "".join(
+        str(received.event["delta"]) for received in events if received.event["type"] == "TEXT_MESSAGE_CONTENT"
+    )
 
 
 def outcome_of(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:

@@ -71,19 +71,19 @@ class Script:
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call:
         self.count += 1
-        written = arguments.get("as written")
-        return Call(name=name, arguments=str(written) if written else json.dumps(arguments), id=f"call_{self.count}")
+        spelling = arguments.get("as written")
+        return Call(name=name, arguments=str(spelling) if spelling else json.dumps(arguments), id=f"call_{self.count}")
 
     def read(self) -> tuple[str, Mapping[str, object]]:
-        path = self.spelled(self.chance.choice(FILES))
+        path = self.spell(self.chance.choice(FILES))
         lines: Mapping[str, object] = {"startLine": 1, "endLine": 3} if self.chance.random() < 0.3 else {}
         return "filesystem-read", {"filePath": path, **lines}
 
     def batch(self) -> tuple[str, Mapping[str, object]]:
-        paths = [self.spelled(path) for path in self.chance.sample(FILES, 3)]
+        paths = [self.spell(path) for path in self.chance.sample(FILES, 3)]
         return "filesystem-read", {"filePath": [*paths[:2], {"path": paths[2]}, "src/nowhere.py"]}
 
-    def spelled(self, path: str) -> str:
+    def spell(self, path: str) -> str:
         ways = (path, f"./{path}", str(self.folder / path), f"src/../{path}", path.replace("/", "//"))
         return self.chance.choice(ways)
 
@@ -115,8 +115,8 @@ class Played:
     pages: list[bytes] = field(default_factory=list[bytes])
     rows: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
 
-    def answer(self, asked: Request) -> Answer:
-        self.pages.append(asked.body)
+    def answer(self, model_request: Request) -> Answer:
+        self.pages.append(model_request.body)
         return self.answers.pop(0)
 
     def say(self, url: str, words: str, replies: Sequence[Answer]) -> None:
@@ -125,11 +125,11 @@ class Played:
         self.answers += replies
         run(url, ask(words, thread=self.thread))
         assert len(self.pages) == len(replies)
-        said = rows_of(self.log())
-        places = [place for place, row in enumerate(said) if row["role"] == "assistant"]
+        log_rows = rows_of(self.log())
+        places = [place for place, row in enumerate(log_rows) if row["role"] == "assistant"]
         for place, page in zip(places[-len(self.pages) :], self.pages, strict=True):
-            check_page(page, said[:place], self.settings, float("inf"))
-        rows = self.stored()
+            check_page(page, log_rows[:place], self.settings, float("inf"))
+        rows = self.stored_rows()
         assert rows[: len(self.rows)] == self.rows
         self.rows = rows
 
@@ -143,7 +143,7 @@ class Played:
         finally:
             await store.close()
 
-    def stored(self) -> list[tuple[object, ...]]:
+    def stored_rows(self) -> list[tuple[object, ...]]:
         """The rows of the log as the database has them."""
         with closing(sqlite3.connect(self.data / "recto.db")) as database:
             return list(database.execute("SELECT * FROM log ORDER BY seq"))
@@ -173,8 +173,8 @@ def agents(folder: Path) -> Path:
 
 def counted_reads(log: Sequence[object]) -> int:
     calls = [call for entry in log if isinstance(entry, AssistantMessage) for call in entry.tool_calls]
-    named = [paths_named(json.loads(call.arguments), SETTINGS) for call in calls if _is_read(call.name, call.arguments)]
-    return sum(1 for paths in named if len(paths) == 1 and Path(paths[0]).name in {Path(path).name for path in FILES})
+    names = [paths_named(json.loads(call.arguments), SETTINGS) for call in calls if _is_read(call.name, call.arguments)]
+    return sum(1 for paths in names if len(paths) == 1 and Path(paths[0]).name in {Path(path).name for path in FILES})
 
 
 def _is_read(name: str, arguments: str) -> bool:

@@ -24,8 +24,8 @@ AGENT = "---\ntools: [terminal-execute, terminal-jobs]\n---\n\nYou work on code.
 def calling(**calls: tuple[str, Mapping[str, Json]]) -> Script:
     """A model that makes the call of the word it is told, and then is done."""
 
-    def script(made: Request) -> Answer:
-        last = cast("list[Mapping[str, Json]]", made.page["messages"])[-1]
+    def script(model_request: Request) -> Answer:
+        last = cast("list[Mapping[str, Json]]", model_request.page["messages"])[-1]
         if last["role"] == "tool":
             return Answer(text="It is done.")
         name, arguments = calls[str(last["content"]).split()[-1]]
@@ -61,8 +61,8 @@ def test_R15_a_command_that_waits_for_a_person_waits_over_a_restart(tmp_path: Pa
         with harness.serve(mode="ask"):
             [id] = interrupts(harness, thread)
             events = read(harness, agreeing(thread, id, approved=approved))
-            told = '{"stdout":"ran\\n","stderr":"","exitCode":0}' if approved else "terminal-execute was not called"
-            assert results(events)[0].startswith(told)
+            answer = '{"stdout":"ran\\n","stderr":"","exitCode":0}' if approved else "terminal-execute was not called"
+            assert results(events)[0].startswith(answer)
             assert [path.name for path in (harness.data / "workspaces").glob("*/made")] == (
                 ["made"] if approved else []
             )
@@ -80,8 +80,8 @@ def test_X4_a_command_dies_with_a_server_that_is_killed_and_is_not_run_twice(tmp
             server.kill()
             wait_until(False, b"91.5")
         with harness.serve():
-            [told] = results(read(harness, body))
-            assert told.startswith("terminal-execute was started and then interrupted")
+            [result] = results(read(harness, body))
+            assert result.startswith("terminal-execute was started and then interrupted")
         ran = [path.read_text() for path in (harness.data / "workspaces").glob("*/ran")]
         assert ran in ([["x\n"]] if is_at_work else [[], ["x\n"]])
 
@@ -123,6 +123,6 @@ def test_X4_jobs_end_with_the_server_and_are_told_as_ended_after_it(tmp_path: Pa
             assert server.stop() == 0
             wait_until(False, b"92.5")
         with harness.serve():
-            [told] = results(read(harness, ask("look", thread=thread)))
-            assert "It ended with the server it ran in" in told
-            assert '"newest":"begun\\n"' in told
+            [result] = results(read(harness, ask("look", thread=thread)))
+            assert "It ended with the server it ran in" in result
+            assert '"newest":"begun\\n"' in result

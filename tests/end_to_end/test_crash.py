@@ -31,23 +31,23 @@ from tests.support.client import Reader, ReceivedEvent, ask, read_events, reques
 from tests.waiting import wait_for
 
 QUESTION = "Please make a note of the milk."
-LOST = (
+LOST_TEXT = (
     "note was started and then interrupted; whether it finished is not known. "
     "It was not started again. Look at what is there before you do."
 )
-NOTED = "noted milk"
+NOTE = "noted milk"
 # Where the server dies, how often that point is passed before, and what then became of the tool.
 POINTS = [
-    ("claimed", 1, NOTED),
-    ("entered", 1, NOTED),
-    ("call_begun", 1, NOTED),
-    ("delta", 3, NOTED),
-    ("replied", 1, NOTED),
-    ("tools_started", 1, LOST),
-    ("tool_acted", 1, LOST),
-    ("tool_ended", 1, NOTED),
-    ("delta", 10, NOTED),
-    ("ending", 1, NOTED),
+    ("claimed", 1, NOTE),
+    ("entered", 1, NOTE),
+    ("call_begun", 1, NOTE),
+    ("delta", 3, NOTE),
+    ("replied", 1, NOTE),
+    ("tools_started", 1, LOST_TEXT),
+    ("tool_acted", 1, LOST_TEXT),
+    ("tool_ended", 1, NOTE),
+    ("delta", 10, NOTE),
+    ("ending", 1, NOTE),
 ]
 
 
@@ -63,9 +63,9 @@ def expected_story(result: str) -> list[tuple[str, str]]:
 
 def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[ReceivedEvent]) -> Sequence[Entry]:
     """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
-    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
+    assert [received.number for received in events] == list(range(1, len(events) + 1))
     assert list(read_events(harness.url, str(body["runId"]))) == list(events)
-    assert [sent.event["type"] for sent in events].count("RUN_FINISHED") == 1
+    assert [received.event["type"] for received in events].count("RUN_FINISHED") == 1
     log = harness.log(str(body["threadId"]))
     assert stream_texts(events) == log_texts(log)
     assert_shown(harness, body, events)
@@ -74,12 +74,12 @@ def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[Re
 
 def assert_shown(harness: Harness, body: Mapping[str, Json], events: Sequence[ReceivedEvent]) -> None:
     """A stock client shows what the log has, and has nothing to run."""
-    client = StockClient(cast("list[Row]", body["messages"])).read([sent.body for sent in events])
-    told = request(harness.url, "GET", f"/api/v1/agent/threads/{body['threadId']}/messages").json["messages"]
-    shown = [row for row in client.messages if row["role"] != "activity" and row.get("content") != ""]
+    client = StockClient(cast("list[Row]", body["messages"])).read([received.body for received in events])
+    messages = request(harness.url, "GET", f"/api/v1/agent/threads/{body['threadId']}/messages").json["messages"]
+    client_rows = [row for row in client.messages if row["role"] != "activity" and row.get("content") != ""]
     parts = ("id", "role", "content", "toolCalls")
-    assert [[row.get(part) for part in parts] for row in shown] == [
-        [row.get(part) for part in parts] for row in cast("list[Row]", told)
+    assert [[row.get(part) for part in parts] for row in client_rows] == [
+        [row.get(part) for part in parts] for row in cast("list[Row]", messages)
     ]
     assert client.to_run == set()
 
@@ -97,7 +97,7 @@ def page_after_no_crash(tmp_path_factory: pytest.TempPathFactory) -> Json:
         body = ask(QUESTION)
         reader = Reader(lambda: harness.url, str(body["runId"]))
         start(harness.url, body)
-        assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTED)
+        assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTE)
         return next_page(harness, str(body["threadId"]))
 
 
@@ -128,7 +128,7 @@ def test_X4_a_server_killed_at_a_point_of_a_run_goes_on_from_the_last_stored_ste
             assert story(log) == expected_story(result)
             assert harness.notes == ([] if point == "tools_started" else ["milk"])
             page = next_page(harness, str(body["threadId"]))
-            assert page == replaced(page_after_no_crash, NOTED, result)
+            assert page == replaced(page_after_no_crash, NOTE, result)
 
 
 @pytest.mark.full
@@ -140,7 +140,7 @@ def test_X4_a_server_killed_right_after_admission_has_the_run(tmp_path: Path):
             start(harness.url, body)
             server.kill()
         with harness.serve():
-            assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTED)
+            assert story(assert_whole(harness, body, reader.wait())) == expected_story(NOTE)
     assert harness.notes == ["milk"]
 
 
@@ -186,10 +186,10 @@ def is_killed_after_some_events(
     harness: Harness, body: Mapping[str, Json], reader: Reader, chance: random.Random
 ) -> bool:
     """Kill a server from outside, wherever its threads are, once the run has come to some event."""
-    heard = chance.randint(0, 25)
+    event_count = chance.randint(0, 25)
     with harness.serve() as server:
         try_to_start(harness.url, body)
-        wait_for(lambda: len(reader.events) >= heard or has_ended(reader))
+        wait_for(lambda: len(reader.events) >= event_count or has_ended(reader))
         server.kill()
         return server.wait() == KILLED
 
@@ -209,5 +209,5 @@ def test_X4_a_server_killed_at_random_loses_and_doubles_nothing(seed: int, tmp_p
             log = assert_whole(harness, body, reader.wait())
         assert story(log)[-1] == ("assistant", "All of it is done now, and nothing was done twice.")
         assert all(harness.notes.count(line) <= 1 for line in ("one", "two"))
-        settled = [kind for kind, _ in story(log)].count("tool")
-        assert settled == 3
+        result_count = [kind for kind, _ in story(log)].count("tool")
+        assert result_count == 3

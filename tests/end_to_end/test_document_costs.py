@@ -22,34 +22,34 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    made = FileWorld(tmp_path_factory.mktemp("costs"), parse_seconds=20)
-    made.write_agent("always", files=", mode: always")
-    with made:
+    world = FileWorld(tmp_path_factory.mktemp("costs"), parse_seconds=20)
+    world.write_agent("always", files=", mode: always")
+    with world:
         # What is loaded at the first document, and stays.
-        always(made, documents(txt=[b"warm"]))
-        read(made, documents(txt=[b"warm too"]))
-        yield made
+        always(world, documents(txt=[b"warm"]))
+        read(world, documents(txt=[b"warm too"]))
+        yield world
 
 
 def documents(**contents: Sequence[bytes]) -> list[tuple[str, bytes]]:
     return [(f"{place}.{ending}", data) for ending, all in contents.items() for place, data in enumerate(all)]
 
 
-def attached(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> list[Json]:
+def attach(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> list[Json]:
     return [part(row) for one in documents for row in world.upload(file(*one))]
 
 
 def always(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> Turn:
-    return world.say(Talk(agent="always"), [words("So?"), *attached(world, documents)])
+    return world.say(Talk(agent="always"), [words("So?"), *attach(world, documents)])
 
 
 def read(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> str:
     """Return what read_files answers of documents."""
     talk = Talk()
-    world.say(talk, [words("Here."), *attached(world, documents)])
+    world.say(talk, [words("Here."), *attach(world, documents)])
     r = world.response_id(talk.thread)
-    (shown,) = world.say(talk, "Read.", reading(*[f"{r}-{place}" for place in range(len(documents))])).results
-    return shown
+    (content,) = world.say(talk, "Read.", reading(*[f"{r}-{place}" for place in range(len(documents))])).results
+    return content
 
 
 def at_once(*tasks: Callable[[], object]) -> None:
@@ -104,11 +104,11 @@ ATTACKS = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_D7_no_document_costs_more_than_a_server_and_its_child_may_take(world: FileWorld, attack: str):
-    make, held = ATTACKS[attack]
+    make, expected = ATTACKS[attack]
 
     def send() -> None:
-        shown = read(world, make())
-        assert [text in shown for text in held] == [True] * len(held)
+        content = read(world, make())
+        assert [text in content for text in expected] == [True] * len(expected)
 
     costs = costs_of(world, send)
     assert costs.peak < SERVER_BYTES

@@ -19,10 +19,10 @@ DOCUMENTS = ROOT / "tests" / "documents"
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    made = FileWorld(tmp_path_factory.mktemp("documents"))
-    made.write_agent("always", files=", mode: always")
-    with made:
-        yield made
+    world = FileWorld(tmp_path_factory.mktemp("documents"))
+    world.write_agent("always", files=", mode: always")
+    with world:
+        yield world
 
 
 def document(name: str) -> Field:
@@ -30,7 +30,7 @@ def document(name: str) -> Field:
 
 
 @pytest.mark.parametrize(
-    ("name", "held"),
+    ("name", "expected"),
     [
         ("letter.docx", "# "),
         ("book.xlsx", "[sheet 1"),
@@ -40,13 +40,13 @@ def document(name: str) -> Field:
         ("book.xlsm", "[sheet 1"),
     ],
 )
-def test_D6_a_real_document_is_read_over_http(world: FileWorld, name: str, held: str):
+def test_D6_a_real_document_is_read_over_http(world: FileWorld, name: str, expected: str):
     talk, (row,) = Talk(), world.upload(document(name))
     id = world.attach(talk, row)
-    shown = str(world.say(talk, "Read.", reading(f"{id}-0")).contents[0])
-    assert held in shown
-    assert not shown.startswith("Error")
-    assert re.search(r"[\u4e00-\u9fff]", shown)
+    text = str(world.say(talk, "Read.", reading(f"{id}-0")).contents[0])
+    assert expected in text
+    assert not text.startswith("Error")
+    assert re.search(r"[\u4e00-\u9fff]", text)
 
 
 def test_X4_a_server_killed_while_it_reads_documents_goes_on_and_tells_the_run_from_its_start(world: FileWorld):

@@ -22,8 +22,8 @@ import pytest
 import recto
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
+from recto.testing.answer_bytes import DONE
 from recto.testing.model_server import Answer, Call, Request, render
-from recto.testing.openai_answers import DONE
 from tests.end_to_end.harness import Harness, a_note_then_an_answer, log_texts, story, stream_texts
 from tests.flow.in_process import InProcess, in_process
 from tests.support.client import RUNS, Reader, ReceivedEvent, ask, request, run, start
@@ -41,9 +41,9 @@ class CutAt:
         self.attempts: Counter[int] = Counter()
         self._lock = threading.Lock()
 
-    def __call__(self, asked: Request) -> Answer:
-        place = place_named(asked)
-        if cast("list[Mapping[str, Json]]", asked.page["messages"])[-1]["role"] == "tool":
+    def __call__(self, model_request: Request) -> Answer:
+        place = place_named(model_request)
+        if cast("list[Mapping[str, Json]]", model_request.page["messages"])[-1]["role"] == "tool":
             return Answer(text="Noted.")
         with self._lock:
             self.attempts[place] += 1
@@ -51,9 +51,9 @@ class CutAt:
         return answer_with_call(place, cut_at=place if first else None)
 
 
-def place_named(asked: Request) -> int:
+def place_named(model_request: Request) -> int:
     """The number that the user's words end with."""
-    messages = cast("list[Mapping[str, Json]]", asked.page["messages"])
+    messages = cast("list[Mapping[str, Json]]", model_request.page["messages"])
     words = next(str(message["content"]) for message in messages if message["role"] == "user")
     return int(words.rsplit(" ", 1)[-1])
 
@@ -88,8 +88,8 @@ def test_a_model_stream_cut_at_any_byte_never_looks_like_success_and_runs_no_hal
 def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_path: Path):
     gates, outcomes = [Event() for _ in range(30)], Counter[str]()
 
-    def script(asked: Request) -> Answer:
-        return Answer(text="one two three", hold=gates[place_named(asked)])
+    def script(model_request: Request) -> Answer:
+        return Answer(text="one two three", hold=gates[place_named(model_request)])
 
     with Harness(tmp_path, script) as harness, harness.serve():
         for place, gate in enumerate(gates):
@@ -98,14 +98,14 @@ def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_p
             start(harness.url, body)
             cancel = partial(request, harness.url, "POST", f"{RUNS}/{body['runId']}/cancel")
             # The first is cancelled before its end, the second after it; all others meet it.
-            known: dict[int, Sequence[Callable[[], object]]] = {0: (cancel, gate.set), 1: (gate.set, reader.wait)}
-            for act in known.get(place, ()):
+            steps: dict[int, Sequence[Callable[[], object]]] = {0: (cancel, gate.set), 1: (gate.set, reader.wait)}
+            for act in steps.get(place, ()):
                 act()
             with ThreadPoolExecutor(2) as both:
                 both.submit(gate.set)
                 both.submit(cancel)
             events = reader.wait()
-            assert sum(ends_run(sent.body) for sent in events) == 1
+            assert sum(ends_run(received.body) for received in events) == 1
             outcome = cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
             row = request(harness.url, "GET", f"{RUNS}/{body['runId']}").json
             assert row["status"] == {"success": "finished", "cancelled": "cancelled"}[str(outcome)]
@@ -118,9 +118,9 @@ def test_P8_a_cancel_that_meets_the_end_of_a_run_leaves_one_terminal_event(tmp_p
 def test_a_stop_lets_a_running_step_finish_and_the_next_start_goes_on(tmp_path: Path):
     gate = Event()
 
-    def script(asked: Request) -> Answer:
-        answer = a_note_then_an_answer(asked)
-        return answer if answer.calls else Answer(text=answer.text, hold=gate if asked.number == 1 else None)
+    def script(model_request: Request) -> Answer:
+        answer = a_note_then_an_answer(model_request)
+        return answer if answer.calls else Answer(text=answer.text, hold=gate if model_request.number == 1 else None)
 
     with Harness(tmp_path, script) as harness:
         body = ask("Please make a note.")
@@ -165,18 +165,18 @@ def assert_whole(database: Path) -> None:
 def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Path):
     gate = Event()
 
-    def script(asked: Request) -> Answer:
-        return Answer(text="one two three" if b"held" in asked.body else "fine", hold=gate, hold_after=3)
+    def script(model_request: Request) -> Answer:
+        return Answer(text="one two three" if b"held" in model_request.body else "fine", hold=gate, hold_after=3)
 
     with small_disk(tmp_path / "disk", 6) as disk, Harness(tmp_path, script) as harness:
         harness.data = disk / "data"
         with harness.serve(retry_seconds=0.1, lease_seconds=3) as server:
-            before, held = ask("before"), ask("held")
+            before, waiting = ask("before"), ask("held")
             gate.set()
             assert ends_run(run(harness.url, before)[-1].body)
             gate.clear()
-            reader = Reader(lambda: harness.url, str(held["runId"]))
-            start(harness.url, held)
+            reader = Reader(lambda: harness.url, str(waiting["runId"]))
+            start(harness.url, waiting)
             assert harness.model.wait_requests(2)[1].wait_held()
             filler = disk / "filler"
             fill(filler)
@@ -187,7 +187,7 @@ def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Pa
             # The run at work says the rest of its answer, and there is no room for it.
             gate.set()
             wait_for(lambda: " stopped here: " in server.output, "the run to find no room")
-            assert request(harness.url, "GET", f"{RUNS}/{held['runId']}").json["status"] in ("queued", "running")
+            assert request(harness.url, "GET", f"{RUNS}/{waiting['runId']}").json["status"] in ("queued", "running")
             filler.unlink()
             assert request(harness.url, "GET", "/readyz").status == 200
             assert stream_texts(reader.wait())["words"] == ["one two three"]
@@ -196,7 +196,7 @@ def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Pa
         harness.data = tmp_path / "copy"
         assert_whole(harness.data / "recto.db")
         assert story(harness.log(str(before["threadId"]))) == [("user", "before"), ("assistant", "fine")]
-        assert stream_texts(reader.events) == log_texts(harness.log(str(held["threadId"])))
+        assert stream_texts(reader.events) == log_texts(harness.log(str(waiting["threadId"])))
 
 
 @pytest.mark.full
@@ -222,15 +222,15 @@ async def bytes_after_runs(server: InProcess, count: int) -> int:
 def test_X4_a_database_that_is_away_for_a_moment_loses_nothing_of_any_run(tmp_path: Path):
     gate = Event()
 
-    def script(asked: Request) -> Answer:
-        return Answer(text="one two three four", hold=gate if asked.number < 3 else None, hold_after=3)
+    def script(model_request: Request) -> Answer:
+        return Answer(text="one two three four", hold=gate if model_request.number < 3 else None, hold_after=3)
 
     with postgres_server() as postgres, Harness(tmp_path, script) as harness:
         harness.database = postgres.url(postgres.create_database())
         with harness.serve(event_seconds=0.0):
             bodies = [ask(f"hello {number}") for number in range(3)]
             readers = [Reader(lambda: harness.url, start(harness.url, body)) for body in bodies]
-            assert all(asked.wait_held() for asked in harness.model.wait_requests(3))
+            assert all(model_request.wait_held() for model_request in harness.model.wait_requests(3))
             postgres.stop()
             # All of them say the rest of their answer, and there is nobody to write it down.
             gate.set()
@@ -246,8 +246,8 @@ def test_X4_a_database_that_is_away_for_a_moment_loses_nothing_of_any_run(tmp_pa
 def test_a_paused_worker_that_wakes_after_its_lease_writes_nothing(tmp_path: Path):
     gate = Event()
 
-    def script(asked: Request) -> Answer:
-        return Answer(text="one two three four", hold=gate if asked.number == 0 else None, hold_after=3)
+    def script(model_request: Request) -> Answer:
+        return Answer(text="one two three four", hold=gate if model_request.number == 0 else None, hold_after=3)
 
     with postgres_server() as postgres, Harness(tmp_path, script) as harness:
         harness.database = postgres.url(postgres.create_database())

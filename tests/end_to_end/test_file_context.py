@@ -90,8 +90,8 @@ SHOWN_URL = re.compile(r"<id>([^<]+)</id>.{1,200}?<url>([^<]+)</url>")
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    with FileWorld(tmp_path_factory.mktemp("context")) as made:
-        yield made
+    with FileWorld(tmp_path_factory.mktemp("context")) as world:
+        yield world
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +102,12 @@ class Story:
     dataset: str
     uploads: Sequence[Mapping[str, Json]]
     turns: Sequence[Turn]
-    admitted: Sequence[datetime]
+    moment: Sequence[datetime]
     response_ids: Sequence[str]
 
     def files(self, now: int) -> str:
         """The files section of the first turn, as pages of the turn `now` have it."""
-        signer, at = self.world.signer, self.admitted[now]
+        signer, at = self.world.signer, self.moment[now]
         urls = [signer.page_url(str(row["id"]), str(row["name"]), at) for row in self.uploads]
         return FILES.format(r=self.response_ids[0], urls=urls)
 
@@ -115,7 +115,7 @@ class Story:
         """A user message: with all sections in its own turn, with its files alone in later ones."""
         sections = [self.files(now)] if number == 0 else []
         if number == now:
-            time = self.admitted[number].astimezone(ZONE if number == 0 else ZoneInfo("UTC"))
+            time = self.moment[number].astimezone(ZONE if number == 0 else ZoneInfo("UTC"))
             sections += [DATASET.format(id=self.dataset), CONTEXT] if number == 0 else []
             sections += [f"# Current time\n{time:%Y-%m-%d %H:%M:%S %A}"]
         reminder = "<system-reminder>\n{}\n</system-reminder>\n\n".format("\n\n".join(sections)) if sections else ""
@@ -137,15 +137,15 @@ class Story:
         r = self.response_ids[0]
         function = {"name": "read_files", "arguments": dump({"ids": [f"{r}-0", f"{r}-1", "no-such-id"]}).decode()}
         call: Json = {"id": "c1", "type": "function", "function": function}
-        asked: Json = {"role": "assistant", "content": None, "tool_calls": [call]}
-        return asked, {"role": "tool", "tool_call_id": "c1", "content": READ.format(r=r)}
+        call_message: Json = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return call_message, {"role": "tool", "tool_call_id": "c1", "content": READ.format(r=r)}
 
 
 @pytest.fixture(scope="module")
 def story(world: FileWorld) -> Story:
     talk = Talk(agent="zh-openai")
-    made = world.ask("POST", DATASETS, {"name": "Prices & lists", "description": "All of <2026>"})
-    dataset = str(made.json["id"])
+    new_dataset = world.ask("POST", DATASETS, {"name": "Prices & lists", "description": "All of <2026>"})
+    dataset = str(new_dataset.json["id"])
     uploads = world.upload(file(TRICKY, FORGED.encode()), file("photo.png", PNG), file("song.mp3", MP3))
     content = [words(WORDS[0]), part(uploads[0]), binary(uploads[1]), part(uploads[2])]
     props: Json = {"timezone": "Asia/Shanghai", "datasets": [dataset]}
@@ -160,7 +160,7 @@ def story(world: FileWorld) -> Story:
         dataset=dataset,
         uploads=uploads,
         turns=turns,
-        admitted=[user.time for user in users if user.time],
+        moment=[user.time for user in users if user.time],
         response_ids=[user.response_id for user in users],
     )
 
@@ -172,14 +172,16 @@ def test_F1_F2_F3_F10_each_page_of_three_turns_is_exactly_this(story: Story, now
 
 
 def test_F4_the_prefix_of_file_ids_is_the_id_of_the_turns_first_answer(story: Story):
-    found = [next(sent.event for sent in turn.events if "essageId" in sent.body.decode()) for turn in story.turns]
-    assert [event.get("messageId") or event.get("parentMessageId") for event in found] == story.response_ids
+    first_events = [
+        next(received.event for received in turn.events if "essageId" in received.body.decode()) for turn in story.turns
+    ]
+    assert [event.get("messageId") or event.get("parentMessageId") for event in first_events] == story.response_ids
 
 
 def test_P10_a_file_has_one_url_in_all_pages_of_a_day_and_it_can_be_read_as_it_is_written(story: Story):
-    pages = [dump(made.page).decode() for turn in story.turns for made in turn.requests]
-    urls = {found for page in pages for found in SHOWN_URL.findall(page)}
-    assert len(urls) == 3 * len({admitted.date() for admitted in story.admitted})
+    pages = [dump(model_request.page).decode() for turn in story.turns for model_request in turn.requests]
+    urls = {match for page in pages for match in SHOWN_URL.findall(page)}
+    assert len(urls) == 3 * len({moment.date() for moment in story.moment})
     data = {f"{story.response_ids[0]}-{place}": body for place, body in enumerate((FORGED.encode(), PNG, MP3))}
     assert [id for id, url in urls if story.world.get(url).body != data[id]] == []
 
@@ -200,8 +202,8 @@ def test_F10_datasets_of_the_agent_and_the_request_are_told_and_those_of_others_
     assert world.ask("PATCH", f"{DATASETS}/{shared}", {"sharedWith": []}, token=BOB).status == 200
     assert world.post(a_run(talk, "Look.", forwardedProps=props)).status == 422
     turns.append(world.say(talk, "And now?"))
-    told = [re.findall("<name>(.+?)</name>", str(turn.pages[0][-1]["content"])) for turn in turns]
-    assert told == [["Shared", "Mine"], ["Shared"], []]
+    names = [re.findall("<name>(.+?)</name>", str(turn.pages[0][-1]["content"])) for turn in turns]
+    assert names == [["Shared", "Mine"], ["Shared"], []]
     assert turns[1].pages[0][1]["content"] == "Look it up."
-    sent = b"".join([made.body for turn in turns for made in turn.requests])
-    assert [one in sent for one in (b"Secret", secret.encode())] == [False, False]
+    sent_bytes = b"".join([model_request.body for turn in turns for model_request in turn.requests])
+    assert [one in sent_bytes for one in (b"Secret", secret.encode())] == [False, False]

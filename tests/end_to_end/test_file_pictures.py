@@ -11,7 +11,7 @@ from tests.files.heads import PNG, SVG
 
 pytestmark = pytest.mark.full
 
-REFUSED = failure(400, "Could not process image", code="invalid_request_error")
+REJECTION = failure(400, "Could not process image", code="invalid_request_error")
 TOO_LARGE = failure(413, "Request too large", code="request_too_large")
 BLIND = "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show."
 LENGTH = 4_000
@@ -23,28 +23,28 @@ DRAWING = file("drawing.svg", SVG)
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
     folder = tmp_path_factory.mktemp("pictures")
-    made = FileWorld(folder, image_bytes=LENGTH, page_image_bytes=LENGTH)
-    made.write_agent("once", more="limits: {failures: 1}")
-    made.write_agent("short", more="history: 1")
-    with made:
-        yield made
+    world = FileWorld(folder, image_bytes=LENGTH, page_image_bytes=LENGTH)
+    world.write_agent("once", more="limits: {failures: 1}")
+    world.write_agent("short", more="history: 1")
+    with world:
+        yield world
 
 
 def images(turn: Turn) -> tuple[str, list[int]]:
     """Return how a turn ended, and how many pictures each of its pages shows."""
-    return str(turn.last["type"]), [made.body.count(b'"type":"image') for made in turn.requests]
+    return str(turn.last["type"]), [model_request.body.count(b'"type":"image') for model_request in turn.requests]
 
 
 FINISHED, FAILED = "RUN_FINISHED", "RUN_ERROR"
 REFUSALS = {
-    "status 400": ("en-openai", "Look.", PHOTO, (REFUSED,), (FINISHED, [1, 0])),
+    "status 400": ("en-openai", "Look.", PHOTO, (REJECTION,), (FINISHED, [1, 0])),
     "status 422": ("en-openai", "Look.", PHOTO, (failure(422, "Could not process image"),), (FINISHED, [1, 0])),
-    "the other wire": ("en-anthropic", "Look.", PHOTO, (REFUSED,), (FINISHED, [1, 0])),
-    "refused without pictures too": ("en-openai", "Look.", PHOTO, (REFUSED, REFUSED), (FAILED, [1, 0])),
+    "the other wire": ("en-anthropic", "Look.", PHOTO, (REJECTION,), (FINISHED, [1, 0])),
+    "refused without pictures too": ("en-openai", "Look.", PHOTO, (REJECTION, REJECTION), (FAILED, [1, 0])),
     "no fault of the page": ("en-openai", "Look.", PHOTO, (failure(401),), (FAILED, [1])),
-    "no picture for a model": ("en-openai", "Look.", DRAWING, (REFUSED,), (FAILED, [0])),
-    "a model that sees none": ("en-blind", "Look.", PHOTO, (REFUSED,), (FAILED, [0])),
-    "as often as a run may fail": ("once", "Look.", PHOTO, (REFUSED,), (FAILED, [1])),
+    "no picture for a model": ("en-openai", "Look.", DRAWING, (REJECTION,), (FAILED, [0])),
+    "a model that sees none": ("en-blind", "Look.", PHOTO, (REJECTION,), (FAILED, [0])),
+    "as often as a run may fail": ("once", "Look.", PHOTO, (REJECTION,), (FAILED, [1])),
     "too large, mostly pictures": ("en-openai", "Look.", LARGE, (TOO_LARGE,), (FINISHED, [1, 0])),
     "too large, mostly words": ("en-openai", "Look. " * 1_500, LARGE, (TOO_LARGE,), (FAILED, [1])),
 }
@@ -52,18 +52,18 @@ REFUSALS = {
 
 @pytest.mark.parametrize("case", REFUSALS)
 def test_D2_a_page_with_pictures_that_is_refused_is_sent_again_without(world: FileWorld, case: str):
-    agent, said, picture, answers, expected = REFUSALS[case]
-    turn = world.say(Talk(agent=agent), [words(said), *map(part, world.upload(picture, agent=agent))], *answers)
+    agent, text, picture, answers, expected = REFUSALS[case]
+    turn = world.say(Talk(agent=agent), [words(text), *map(part, world.upload(picture, agent=agent))], *answers)
     assert images(turn) == expected
     if len(turn.requests) == 2:
-        assert [BLIND.encode() in made.body for made in turn.requests] == [False, True]
-    if answers == (REFUSED, REFUSED):
+        assert [BLIND.encode() in model_request.body for model_request in turn.requests] == [False, True]
+    if answers == (REJECTION, REJECTION):
         assert str(turn.last["message"]).startswith("The model refused the request.")
 
 
 def test_D2_the_rest_of_the_run_goes_without_and_the_next_one_tries_again(world: FileWorld):
     talk, (photo,) = Talk(), world.upload(PHOTO)
-    turn = world.say(talk, [words("Look."), part(photo)], REFUSED, calling("show", file="x"))
+    turn = world.say(talk, [words("Look."), part(photo)], REJECTION, calling("show", file="x"))
     assert images(turn) == (FINISHED, [1, 0, 0])
     assert images(world.say(talk, "And now?")) == (FINISHED, [1])
 
@@ -71,4 +71,4 @@ def test_D2_the_rest_of_the_run_goes_without_and_the_next_one_tries_again(world:
 def test_D2_a_picture_that_the_window_no_longer_shows_is_in_no_page(world: FileWorld):
     talk, (photo,) = Talk(agent="short"), world.upload(PHOTO)
     assert images(world.say(talk, [words("Look."), part(photo)])) == (FINISHED, [1])
-    assert images(world.say(talk, "And now?", REFUSED)) == (FAILED, [0])
+    assert images(world.say(talk, "And now?", REJECTION)) == (FAILED, [0])

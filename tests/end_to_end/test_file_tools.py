@@ -22,8 +22,8 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    with FileWorld(tmp_path_factory.mktemp("tools")) as made:
-        yield made
+    with FileWorld(tmp_path_factory.mktemp("tools")) as world:
+        yield world
 
 
 def a_tool(**properties: Json) -> Json:
@@ -34,7 +34,7 @@ def a_tool(**properties: Json) -> Json:
 
 def arguments_in(events: Sequence[ReceivedEvent]) -> list[str]:
     """Return the arguments of calls as readers received them, event by event."""
-    return [str(sent.event["delta"]) for sent in events if sent.event["type"] == "TOOL_CALL_ARGS"]
+    return [str(received.event["delta"]) for received in events if received.event["type"] == "TOOL_CALL_ARGS"]
 
 
 def stored_arguments(world: FileWorld, turn: Turn) -> list[str]:
@@ -59,12 +59,15 @@ def test_F8_a_clients_tool_gets_urls_that_work_and_all_that_is_stored_keeps_the_
     turn = world.say(talk, "Send them.", calling("send", "c1", **arguments), tools=[a_tool()])
     again = list(read_events(world.url, str(turn.body["runId"]), token=ANN))
     (waiting,) = rows(world.ask("GET", f"{THREADS}/{talk.thread}").json["pendingCalls"])
-    for shown in (*arguments_in(turn.events), *arguments_in(again), str(waiting["arguments"])):
-        sent = cast("dict[str, Json]", load_object(shown))
-        first, (second, deep) = sent.pop("file"), cast("tuple[Json, dict[str, list[str]]]", sent.pop("files"))
+    for arguments_text in (*arguments_in(turn.events), *arguments_in(again), str(waiting["arguments"])):
+        call_arguments = cast("dict[str, Json]", load_object(arguments_text))
+        first, (second, deep) = (
+            call_arguments.pop("file"),
+            cast("tuple[Json, dict[str, list[str]]]", call_arguments.pop("files")),
+        )
         urls = [str(first), str(second), deep["deep"][0]]
         assert [world.get(url).body for url in urls] == [b"Buy milk.", PNG, MP3]
-        assert sent == {name: value for name, value in arguments.items() if name not in ("file", "files")}
+        assert call_arguments == {name: value for name, value in arguments.items() if name not in ("file", "files")}
     assert [load_object(one) for one in stored_arguments(world, turn)] == [arguments] * 2
 
 
@@ -94,8 +97,8 @@ def test_F5_a_document_in_a_clients_result_is_named_with_an_id_that_read_files_t
 def put_into_workspace(world: FileWorld, talk: Talk) -> Path:
     """Put a file into the thread's workspace. Return the folder."""
     r = world.attach(talk, *world.upload(file("photo.png", PNG)))
-    asked = calling("sandbox_fetch_user_file", file_index=f"{r}-0", target_path="in/photo.png")
-    turn = world.say(talk, "Put it there.", asked)
+    call = calling("sandbox_fetch_user_file", file_index=f"{r}-0", target_path="in/photo.png")
+    turn = world.say(talk, "Put it there.", call)
     assert turn.results == [f'{{"path":"in/photo.png","bytes":{len(PNG)},"replaced":false}}']
     workspace = world.data / "workspaces" / talk.thread
     assert (workspace / "in" / "photo.png").read_bytes() == PNG
@@ -104,14 +107,14 @@ def put_into_workspace(world: FileWorld, talk: Talk) -> Path:
 
 def test_F9_P17_a_workspace_ends_with_its_thread_or_user_and_a_start_sweeps_those_without_a_thread(world: FileWorld):
     talks = [Talk(), Talk()]
-    gone, kept = [put_into_workspace(world, talk) for talk in talks]
+    deleted_id, kept_id = [put_into_workspace(world, talk) for talk in talks]
     world.delete_thread(talks[0].thread)
-    assert not gone.exists()
+    assert not deleted_id.exists()
     orphan = world.data / "workspaces" / new_id()
     (orphan / "in").mkdir(parents=True)
     world.restart()
     wait_for(lambda: not orphan.exists(), "the workspace of no thread to be swept")
-    assert (kept / "in" / "photo.png").read_bytes() == PNG
+    assert (kept_id / "in" / "photo.png").read_bytes() == PNG
     assert world.ask("DELETE", "/api/v1/agent/me?confirm=ann").status == 200
-    assert not kept.exists()
+    assert not kept_id.exists()
     world.forget_all()

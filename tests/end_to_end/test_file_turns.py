@@ -40,8 +40,8 @@ ASK_ME: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    with FileWorld(tmp_path_factory.mktemp("turns")) as made:
-        yield made
+    with FileWorld(tmp_path_factory.mktemp("turns")) as world:
+        yield world
 
 
 def test_F4_a_file_that_a_rollback_hides_is_read_by_its_id_and_so_it_is_in_forks_of_a_deleted_thread(world: FileWorld):
@@ -66,9 +66,9 @@ def test_F4_a_deleted_file_is_gone_from_pages_and_says_so_when_it_is_read(world:
     notes, plans, photo = world.upload(NOTES, PLANS, file("photo.png", PNG + b"deleted"))
     r = world.attach(talk, notes, plans, photo)
     assert base64_of(PNG + b"deleted") in str(world.say(talk, "Look.").pages[0][1])
-    for gone in (notes, photo):
-        assert world.ask("DELETE", f"{ATTACHMENTS}/{gone['id']}").status == 200
-        assert world.get(world.page_url(gone, talk.thread)).status == 404
+    for deleted_file in (notes, photo):
+        assert world.ask("DELETE", f"{ATTACHMENTS}/{deleted_file['id']}").status == 200
+        assert world.get(world.page_url(deleted_file, talk.thread)).status == 404
     turn = world.say(talk, "Read them.", reading(f"{r}-0", f"{r}-1"))
     assert turn.contents == [
         "Error: notes.txt was deleted, so it cannot be read. Say so, and ask for it again if it is needed.",
@@ -100,8 +100,8 @@ def test_P3_a_turn_goes_on_with_the_same_files_under_fresh_urls(world: FileWorld
     assert [message["role"] for message in next_run.pages[0]] == ["system", "user", "assistant", "tool"]
     (user,) = world.users(talk.thread)
     # Ids that no page showed are not kept.
-    kept = world.column("SELECT id FROM file_refs WHERE thread = ? ORDER BY id", talk.thread)
-    assert kept == [f"{user.response_id}-{place}".encode() for place in (0, 1)]
+    file_ids = world.column("SELECT id FROM file_refs WHERE thread = ? ORDER BY id", talk.thread)
+    assert file_ids == [f"{user.response_id}-{place}".encode() for place in (0, 1)]
 
 
 def test_P10_D3_neither_bytes_nor_signatures_are_stored_anywhere_but_in_pages(world: FileWorld):
@@ -119,12 +119,12 @@ def test_P10_D3_neither_bytes_nor_signatures_are_stored_anywhere_but_in_pages(wo
         "SELECT body FROM file_refs WHERE thread = ?",
     )
     manifests = world.column(f"SELECT manifest FROM calls WHERE run IN {OF_THREAD}", talk.thread)
-    found = [one for query in queries for one in world.column(query, talk.thread)]
-    stored = b"\n".join([*found, *map(zlib.decompress, manifests)])
-    for shown in (b"ask-1", b'"parts"', str(notes["id"]).encode()):
-        assert shown in stored
+    stored_values = [one for query in queries for one in world.column(query, talk.thread)]
+    stored_bytes = b"\n".join([*stored_values, *map(zlib.decompress, manifests)])
+    for part_of_turn in (b"ask-1", b'"parts"', str(notes["id"]).encode()):
+        assert part_of_turn in stored_bytes
     for hidden in (b"signature", signature.encode(), base64_of(secret).encode(), secret, base64_of(PNG).encode()):
-        assert hidden not in stored, hidden
+        assert hidden not in stored_bytes, hidden
 
 
 def test_X4_a_run_with_files_that_was_killed_goes_on_with_the_same_page(tmp_path: Path):
@@ -151,6 +151,6 @@ def test_X4_a_run_with_files_that_was_killed_goes_on_with_the_same_page(tmp_path
 def test_F4_an_answer_that_is_asked_for_again_before_a_word_was_heard_has_the_turns_id(world: FileWorld):
     talk, (notes,) = Talk(), world.upload(NOTES)
     turn = world.say(talk, [words("Here."), part(notes)], failure(500), Answer(text="Yes."))
-    ids = [sent.event["messageId"] for sent in turn.events if sent.event["type"] == "TEXT_MESSAGE_START"]
+    ids = [received.event["messageId"] for received in turn.events if received.event["type"] == "TEXT_MESSAGE_START"]
     assert ids == [world.response_id(talk.thread)]
     assert turn.requests[0].body == turn.requests[1].body

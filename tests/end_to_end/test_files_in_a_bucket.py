@@ -34,12 +34,12 @@ def test_P9_a_reader_is_sent_on_to_the_bucket_which_serves_as_safely(world: File
     assert answer.status == 307
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["location"].startswith(bucket.endpoint)
-    with urllib.request.urlopen(str(notes["url"])) as found:
-        assert found.read() == NOTES.body
-        assert found.headers["content-type"] == "text/plain"
-    with urllib.request.urlopen(str(page["url"])) as found:
-        assert found.headers["content-disposition"].startswith("attachment")
-        assert found.headers["content-type"] == "application/octet-stream"
+    with urllib.request.urlopen(str(notes["url"])) as response:
+        assert response.read() == NOTES.body
+        assert response.headers["content-type"] == "text/plain"
+    with urllib.request.urlopen(str(page["url"])) as response:
+        assert response.headers["content-disposition"].startswith("attachment")
+        assert response.headers["content-type"] == "application/octet-stream"
 
 
 def test_P9_a_reader_need_not_be_sent_on(tmp_path: Path, bucket: S3Server):

@@ -35,7 +35,7 @@ def look(text: str) -> str:
     """Look at something."""
     return f"saw {text} " * 50
 '''
-GONE = "[An old result, taken out of view; the recall tool gets it back]"
+PLACEHOLDER = "[An old result, taken out of view; the recall tool gets it back]"
 LOOKS = 5
 
 
@@ -66,10 +66,10 @@ def test_X2_R11_steps_are_kept_in_the_log_told_with_their_call_and_known_to_the_
         run(harness.url, body)
         steps = [entry for entry in harness.log(str(body["threadId"])) if isinstance(entry, FoldStep)]
         assert [len(step.results) for step in steps] == [1, 1, 1]
-        shown = [[text == GONE for text in results_of(one.page)] for one in harness.model.requests]
-        assert shown[-1] == [True, True, True, False, False]
+        folded_flags = [[text == PLACEHOLDER for text in results_of(one.page)] for one in harness.model.requests]
+        assert folded_flags[-1] == [True, True, True, False, False]
         # A result that one page folds stays folded in all later pages.
-        assert all(now[: len(before)] >= before for before, now in pairwise(shown))
+        assert all(now[: len(before)] >= before for before, now in pairwise(folded_flags))
         calls = rows(harness, f"runs/{body['runId']}/calls", "calls")
         last = request(harness.url, "GET", f"/api/v1/agent/runs/{body['runId']}/calls/{len(calls)}")
         manifest = cast("Mapping[str, Mapping[str, Json]]", last.json["manifest"])
@@ -77,8 +77,8 @@ def test_X2_R11_steps_are_kept_in_the_log_told_with_their_call_and_known_to_the_
         assert manifest["step"]["freed"] == steps[-1].freed > 0
         assert breaks_of(harness) == {"fold_step": 3}
         (rule,) = rows(harness, "savings", "rules")
-        saved = [cast("int", call["saved"]) for call in rows(harness, f"threads/{body['threadId']}/calls", "calls")]
-        assert (rule["rule"], rule["tokens"]) == ("X2", sum(saved))
+        savings = [cast("int", call["saved"]) for call in rows(harness, f"threads/{body['threadId']}/calls", "calls")]
+        assert (rule["rule"], rule["tokens"]) == ("X2", sum(savings))
     with harness.serve():
         run(harness.url, ask("Thank you.", thread=str(body["threadId"])))
         assert breaks_of(harness) == {"fold_step": 3, "turn_closed": 1}
@@ -99,8 +99,8 @@ def test_X4_X2_a_server_killed_beside_a_step_sends_the_same_pages_and_folds_noth
     with harness.serve():
         start(harness.url, body)
         log = assert_whole(harness, body, reader.wait())
-    folded = [name for entry in log if isinstance(entry, FoldStep) for name in entry.results]
-    assert len(folded) == len(set(folded)) == 3
+    folded_ids = [name for entry in log if isinstance(entry, FoldStep) for name in entry.results]
+    assert len(folded_ids) == len(set(folded_ids)) == 3
     pages = [cast("Mapping[str, Sequence[Json]]", without_clock(one.body)) for one in harness.model.requests]
     by_length = {len(page["messages"]): page for page in pages}
     assert all(page == by_length[len(page["messages"])] for page in pages)

@@ -14,29 +14,29 @@ from tests.support.client import Reader, ReceivedEvent, ask, request, start
 
 pytestmark = pytest.mark.full
 
-SENT = "noted hello"
-LOST = "send was started and then interrupted"
+SENT_TEXT = "noted hello"
+LOST_TEXT = "send was started and then interrupted"
 # Where the server dies while it asks.
 ASKING = ["asking", "asked"]
 # Where it dies after a person agreed, and what then became of the call.
 DECIDING = [
-    ("entered", SENT),
-    ("tools_started", LOST),
-    ("tool_acted", LOST),
-    ("tool_ended", SENT),
+    ("entered", SENT_TEXT),
+    ("tools_started", LOST_TEXT),
+    ("tool_acted", LOST_TEXT),
+    ("tool_ended", SENT_TEXT),
 ]
 
 
-def a_message_then_an_answer(made: Request) -> Answer:
-    messages = cast("list[Mapping[str, Json]]", made.page["messages"])
+def a_message_then_an_answer(model_request: Request) -> Answer:
+    messages = cast("list[Mapping[str, Json]]", model_request.page["messages"])
     if messages[-1]["role"] == "tool":
         return Answer(text="It is done.")
     return Answer(text="One moment.", calls=(Call(name="send", arguments='{"text": "hello"}', id="s1"),))
 
 
 def interrupts(harness: Harness, thread: str) -> list[str]:
-    found = request(harness.url, "GET", f"/api/v1/agent/threads/{thread}").json["interrupts"]
-    return [str(one["id"]) for one in cast("list[Mapping[str, Json]]", found)]
+    interrupts = request(harness.url, "GET", f"/api/v1/agent/threads/{thread}").json["interrupts"]
+    return [str(one["id"]) for one in cast("list[Mapping[str, Json]]", interrupts)]
 
 
 def agreeing(thread: str, id: str, *, approved: bool = True) -> dict[str, Json]:
@@ -45,12 +45,12 @@ def agreeing(thread: str, id: str, *, approved: bool = True) -> dict[str, Json]:
 
 
 def outcome(events: Sequence[ReceivedEvent]) -> Json:
-    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
+    assert [received.number for received in events] == list(range(1, len(events) + 1))
     return cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
 
 
 def results(events: Sequence[ReceivedEvent]) -> list[str]:
-    return [str(sent.event["content"]) for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    return [str(received.event["content"]) for received in events if received.event["type"] == "TOOL_CALL_RESULT"]
 
 
 @pytest.mark.parametrize("point", ASKING)
@@ -66,11 +66,11 @@ def test_X4_a_server_killed_while_it_asks_asks_once(point: str, tmp_path: Path):
             assert harness.notes == []
             next_run = agreeing(str(body["threadId"]), id)
             events = Reader(lambda: harness.url, start(harness.url, next_run)).wait()
-            assert (results(events), harness.notes) == ([SENT], ["hello"])
+            assert (results(events), harness.notes) == ([SENT_TEXT], ["hello"])
 
 
-@pytest.mark.parametrize(("point", "told"), DECIDING)
-def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, told: str, tmp_path: Path):
+@pytest.mark.parametrize(("point", "text"), DECIDING)
+def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, text: str, tmp_path: Path):
     with Harness(tmp_path, a_message_then_an_answer) as harness:
         body = ask("Tell them.")
         thread = str(body["threadId"])
@@ -83,13 +83,13 @@ def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, told: st
             events = Reader(lambda: harness.url, start(harness.url, next_run)).wait()
             assert outcome(events) == "success"
             [result] = results(events)
-            assert result.startswith(told)
+            assert result.startswith(text)
             # Lost before it acted, or after: never twice.
-            assert harness.notes in ([["hello"]] if told == SENT else [[], ["hello"]])
+            assert harness.notes in ([["hello"]] if text == SENT_TEXT else [[], ["hello"]])
             again = request(harness.url, "POST", "/api/v1/agent/runs", agreeing(thread, id))
             assert (again.status, again.json["runId"]) == (202, next_run["runId"])
-            refused = request(harness.url, "POST", "/api/v1/agent/runs", agreeing(thread, id, approved=False))
-            assert refused.status == 409
+            rejection = request(harness.url, "POST", "/api/v1/agent/runs", agreeing(thread, id, approved=False))
+            assert rejection.status == 409
             assert interrupts(harness, thread) == []
 
 
@@ -112,4 +112,4 @@ def test_P8_an_approval_of_a_run_that_was_cancelled_before_it_acted_is_spent(tmp
             [new] = interrupts(harness, thread)
             assert (outcome(events), new != id, harness.notes) == ("interrupt", True, [])
             events = Reader(lambda: harness.url, start(harness.url, agreeing(thread, new))).wait()
-            assert (results(events), harness.notes) == ([SENT], ["hello"])
+            assert (results(events), harness.notes) == ([SENT_TEXT], ["hello"])

@@ -69,5 +69,5 @@ async def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_of_the_r
     await wait_until_offered(server, "old__more")
     go.set()
     assert results(events_of(await reading)) == ["hello", "noted x", "more"]
-    offered = ["old__more" in dump(page["tools"]).decode() for page in server.pages]
-    assert (offered[0], offered[2]) == (False, True)
+    offers = ["old__more" in dump(page["tools"]).decode() for page in server.pages]
+    assert (offers[0], offers[2]) == (False, True)

@@ -47,8 +47,8 @@ def part(row: Row) -> Json:
 
 async def say(server: InProcess, thread: str, *parts: Json, tools: Json = ()) -> HttpReply:
     body = ask("", thread=thread, tools=tools)
-    said: Json = [{"id": new_id(), "role": "user", "content": list(parts)}]
-    return await server.send("POST", RUNS, body | {"messages": said}, headers=STREAM)
+    messages: Json = [{"id": new_id(), "role": "user", "content": list(parts)}]
+    return await server.send("POST", RUNS, body | {"messages": messages}, headers=STREAM)
 
 
 async def fetch(server: InProcess, url: Json) -> HttpReply:
@@ -63,8 +63,8 @@ async def read(server: InProcess, *uploaded: Row) -> list[str]:
     ids = [ref.id for ref in await server.backend.store.files.list_refs(thread)]
     call = Call(name="read_files", arguments=dump({"ids": ids}).decode(), id="c1")
     events = await server.run("Read.", Answer(calls=(call,)), thread=thread)
-    (shown,) = [str(one.event["content"]) for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
-    return [str(row["content"]) for row in rows(load(shown))]
+    (text,) = [str(one.event["content"]) for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
+    return [str(row["content"]) for row in rows(load(text))]
 
 
 async def test_P17_a_thread_that_began_with_a_file_and_no_words_has_its_name(server: InProcess):
@@ -88,14 +88,14 @@ async def test_P9_F5_text_is_taken_served_plain_and_read_under_any_name_and_othe
 
 @pytest.mark.full
 async def test_D6_a_workbook_with_macros_is_read_as_any_workbook(server: InProcess):
-    plain, made = (HERE / "book.xlsx").read_bytes(), BytesIO()
+    plain, macro_book = (HERE / "book.xlsx").read_bytes(), BytesIO()
     old_type, new_type = b"openxmlformats-officedocument.spreadsheetml.sheet.main", b"ms-excel.sheet.macroEnabled.main"
-    with ZipFile(BytesIO(plain)) as old, ZipFile(made, "w") as new:
+    with ZipFile(BytesIO(plain)) as old, ZipFile(macro_book, "w") as new:
         for one in old.infolist():
             new.writestr(one.filename, old.read(one).replace(old_type, new_type))
         new.writestr("xl/vbaProject.bin", b"Attribute VB_Name" + bytes(100))
     uploaded = await upload(
-        server, file("book.xlsm", made.getvalue(), MACROS), file("book.xlsx", plain), file("x.xlsm", b"x")
+        server, file("book.xlsm", macro_book.getvalue(), MACROS), file("book.xlsx", plain), file("x.xlsm", b"x")
     )
     assert uploaded[2]["code"] == "mismatch"
     macros, without = await read(server, *uploaded[:2])
@@ -110,15 +110,15 @@ async def test_P10_P13_history_and_snapshots_have_urls_that_are_signed_now(serve
     server.answers.append(Answer(calls=(Call(name="pick", arguments=dump({"file": ref.id}).decode()),)))
     await say(server, thread, {"type": "text", "text": "Ask."}, tools=[PICK])
     day = (await server.send("GET", f"/api/v1/agent/history?threadId={thread}")).json
-    (shown,) = rows(rows(day["messages"])[0]["files"])
+    (file_row,) = rows(rows(day["messages"])[0]["files"])
     newest = (await server.send("GET", f"{THREADS}/{thread}/runs")).json
     run = rows(newest["runs"])[0]["taskId"]
-    joined = await server.send("GET", f"{RUNS}/{run}/events?join=true&protocolVersion=1.0", headers=STREAM)
-    (snapshot,) = [one.event for one in events_of(joined) if one.event["type"] == "MESSAGES_SNAPSHOT"]
-    user, *_, asked = rows(snapshot["messages"])
+    join_events = await server.send("GET", f"{RUNS}/{run}/events?join=true&protocolVersion=1.0", headers=STREAM)
+    (snapshot,) = [one.event for one in events_of(join_events) if one.event["type"] == "MESSAGES_SNAPSHOT"]
+    user, *_, reply = rows(snapshot["messages"])
     source = cast("Row", rows(user["content"])[-1]["source"])
-    function = cast("Mapping[str, str]", rows(asked["toolCalls"])[0]["function"])
-    urls = [shown["url"], source["value"], cast("Row", load(function["arguments"]))["file"]]
+    function = cast("Mapping[str, str]", rows(reply["toolCalls"])[0]["function"])
+    urls = [file_row["url"], source["value"], cast("Row", load(function["arguments"]))["file"]]
     assert [(await fetch(server, url)).body for url in urls] == [PNG] * 3
 
 

@@ -25,17 +25,17 @@ def stream(*chunks: str) -> Answer:
 
 
 def words(text: str, usage: str = "null") -> Answer:
-    said = f'{{"choices": [{{"index": 0, "delta": {{"content": "{text}"}}, "finish_reason": null}}]}}'
-    return stream(said, f'{{"choices": [{{"index": 0, "delta": {{}}, "finish_reason": "stop"}}], "usage": {usage}}}')
+    chunk = f'{{"choices": [{{"index": 0, "delta": {{"content": "{text}"}}, "finish_reason": null}}]}}'
+    return stream(chunk, f'{{"choices": [{{"index": 0, "delta": {{}}, "finish_reason": "stop"}}], "usage": {usage}}}')
 
 
 def calls(arguments: str, *, name: str = "note", id: str = "c1") -> Answer:
     call = f'{{"index": 0, "id": "{id}", "function": {{"name": "{name}", "arguments": {json.dumps(arguments)}}}}}'
-    said = f'{{"choices": [{{"index": 0, "delta": {{"tool_calls": [{call}]}}, "finish_reason": "tool_calls"}}]}}'
-    return stream(said)
+    chunk = f'{{"choices": [{{"index": 0, "delta": {{"tool_calls": [{call}]}}, "finish_reason": "tool_calls"}}]}}'
+    return stream(chunk)
 
 
-ANSWERED = {
+ANSWERS = {
     "a count beyond 64 bits": words("Hello.", '{"prompt_tokens": 99999999999999999999, "completion_tokens": 1}'),
     "a count of 64 bits": words("Hello.", '{"prompt_tokens": 9223372036854775807, "completion_tokens": 1}'),
     "a count without end": words("Hello.", '{"prompt_tokens": NaN, "completion_tokens": -1e999}'),
@@ -53,7 +53,7 @@ FAILED = {
     "an odd error in the stream": stream(f'{{"error": {{"type": "server_error", "message": "{ODD}"}}}}'),
     "deep events": stream(f'{{"choices": {"[" * DEEP * 3}{"]" * DEEP * 3}}}'),
 }
-SCRIPTS = {**ANSWERED, **FAILED}
+SCRIPTS = {**ANSWERS, **FAILED}
 COUNT = '''
 
 @tool
@@ -63,8 +63,8 @@ def count() -> object:
 '''
 
 
-def script(asked: Request) -> Answer:
-    messages = cast("list[dict[str, object]]", asked.page["messages"])
+def script(model_request: Request) -> Answer:
+    messages = cast("list[dict[str, object]]", model_request.page["messages"])
     last = str(messages[-1]["content"])
     return next((answer for name, answer in SCRIPTS.items() if last.endswith(f"Give me {name}.")), Answer(text="Well."))
 
@@ -84,14 +84,14 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
 def test_X4_whatever_a_provider_sends_the_run_ends_in_order_and_its_thread_goes_on(harness: Harness, odd: str):
     first = ask(f"Give me {odd}.")
     end = run(harness.url, first)[-1].event
-    wanted = ("RUN_ERROR", "model_failed") if odd in FAILED else ("RUN_FINISHED", None)
-    assert (end["type"], end.get("code")) == wanted
+    expected = ("RUN_ERROR", "model_failed") if odd in FAILED else ("RUN_FINISHED", None)
+    assert (end["type"], end.get("code")) == expected
     after = run(harness.url, ask("And now?", thread=str(first["threadId"])))
     assert after[-1].event["type"] == "RUN_FINISHED"
 
 
 def test_P11_a_huge_number_in_a_tools_result_reaches_the_model_with_all_its_digits(harness: Harness):
     run(harness.url, ask("Give me a tool with a huge number."))
-    (page,) = [asked.page for asked in harness.model.requests[-1:]]
+    (page,) = [model_request.page for model_request in harness.model.requests[-1:]]
     messages = cast("list[dict[str, object]]", page["messages"])
     assert messages[-1]["content"] == f'{{"of":[{10**30},null]}}'

@@ -22,12 +22,12 @@ async def test_P11_written_and_native_calls_are_run_and_a_made_up_result_is_not_
     async with in_process(tmp_path, monkeypatch, settings="tool_calling: prompt") as server:
         thread = new_id()
         reply = Answer(text=f"{words}\n{CALL}{MADE_UP}", calls=(native,))
-        shown = stream_texts(await server.run("note milk", reply, Answer(text="Done."), thread=thread))
-        assert shown["words"] == [words, "Done."]
-        assert sorted(shown["calls"]) == ['note {"text": "milk"}', 'note {"text": "tea"}']
-        assert sorted(shown["results"]) == ["noted milk", "noted tea"]
+        texts = stream_texts(await server.run("note milk", reply, Answer(text="Done."), thread=thread))
+        assert texts["words"] == [words, "Done."]
+        assert sorted(texts["calls"]) == ['note {"text": "milk"}', 'note {"text": "tea"}']
+        assert sorted(texts["results"]) == ["noted milk", "noted tea"]
         log = await server.log(thread)
-        assert log_texts(log) == shown
+        assert log_texts(log) == texts
         assert [len(one.tool_calls) for one in log if isinstance(one, AssistantMessage)] == [2, 0]
         first, second = server.pages
         assert "tools" not in first

@@ -23,8 +23,8 @@ PARTS: Sequence[Json] = [{"type": "text", "text": ""}] * 9_000 + [{"type": "text
 
 
 def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
-    held = Answer(text="one two three four five six", hold=threading.Event(), hold_after=4)
-    with postgres_server() as postgres, Harness(tmp_path, lambda _: held) as harness:
+    answer = Answer(text="one two three four five six", hold=threading.Event(), hold_after=4)
+    with postgres_server() as postgres, Harness(tmp_path, lambda _: answer) as harness:
         harness.database = postgres.url(postgres.create_database())
         with harness.serve(storage_url=f"file://{tmp_path / 'files'}", queued_bytes=WAITING * MEBIBYTE) as server:
             first = ask("hold")
@@ -37,8 +37,8 @@ def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
                 assert reply.status == 202
 
             def look(path: str) -> Sequence[Json]:
-                found = request(harness.url, "GET", f"/api/v1/agent/{path}").json
-                rows = cast("Sequence[dict[str, Json]]", found.get("queued") or found.get("messages"))
+                response = request(harness.url, "GET", f"/api/v1/agent/{path}").json
+                rows = cast("Sequence[dict[str, Json]]", response.get("queued") or response.get("messages"))
                 return [row["id"] for row in rows if row.get("status") == "queued"]
 
             paths = [f"threads/{thread}", f"history?threadId={thread}"] * READERS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.reader import read_session
 from recto.cli.sessions.session import Session
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, texts_of, words_of
@@ -101,24 +101,24 @@ def played(call: ToolCall, results: Mapping[str, object]) -> Call:
 
 async def play(server: InProcess, thread: str, turn: Turn, settings: PageSettings) -> None:
     """Play a turn, and check each of its pages, and that the log has all it had."""
-    before, sent = await server.log(thread), len(server.model.requests)
+    before, count_before = await server.log(thread), len(server.model.requests)
     await server.run(turn.words.strip(), *turn.replies, thread=thread, tools=[CLIENT_TOOL])
-    pages, after = server.model.requests[sent:], await server.log(thread)
+    pages, after = server.model.requests[count_before:], await server.log(thread)
     assert len(pages) == len(turn.replies)
     assert list(after[: len(before)]) == list(before)
-    said = rows_of(after)
-    replies = [place for place, row in enumerate(said) if row["role"] == "assistant"]
+    rows = rows_of(after)
+    replies = [place for place, row in enumerate(rows) if row["role"] == "assistant"]
     for place, page in zip(replies[-len(pages) :], pages, strict=True):
-        check_page(page.body, said[:place], settings, LATER)
+        check_page(page.body, rows[:place], settings, LATER)
 
 
 async def test_R1_to_R10_hold_of_every_page_of_a_session_that_is_played_through_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    known = next(one for one in sessions() if one.name == "pi")
-    session, thread = read_session(known.data, source=known.name), new_id()
-    found = [message for message in session.messages if isinstance(message, ToolMessage)]
-    results = {one.tool_call_id: ("".join(texts_of(one)), one.error is not None) for one in found}
+    traced = next(one for one in sessions() if one.name == "pi")
+    session, thread = read_session(traced.data, source=traced.name), new_id()
+    tool_messages = [message for message in session.messages if isinstance(message, ToolMessage)]
+    results = {one.tool_call_id: ("".join(texts_of(one)), one.error is not None) for one in tool_messages}
     settings = PageSettings(
         reads=ToolRule(tools=("read",), placeholder=READ),
         commands=ToolRule(tools=("bash",), placeholder=COMMAND, minutes=0),
@@ -131,9 +131,9 @@ async def test_R1_to_R10_hold_of_every_page_of_a_session_that_is_played_through_
         for turn in turns_of(session, results):
             await play(server, thread, turn, settings)
         last, log = server.model.requests[-1].body.decode(), await server.log(thread)
-    assert last.count(READ) == known.folds["R2"]
-    assert last.count(COMMAND) > known.folds["R8"]
-    assert unanswered_in(log) == known.unanswered
+    assert last.count(READ) == traced.folds["R2"]
+    assert last.count(COMMAND) > traced.folds["R8"]
+    assert unanswered_in(log) == traced.unanswered
     # Its name stands once: where the tool is offered.
     assert last.count(UNANSWERED) == 1
     assert_recorded(log, results)
@@ -146,6 +146,6 @@ def unanswered_in(log: Sequence[Entry]) -> int:
 
 def assert_recorded(log: Sequence[Entry], results: Mapping[str, tuple[str, bool]]) -> None:
     """Assert that every recorded result is stored."""
-    stored = {entry.tool_call_id: "".join(texts_of(entry)) for entry in log if isinstance(entry, ToolMessage)}
-    assert stored.keys() == results.keys()
-    assert all(stored[id].startswith(text) for id, (text, _) in results.items())
+    texts_by_id = {entry.tool_call_id: "".join(texts_of(entry)) for entry in log if isinstance(entry, ToolMessage)}
+    assert texts_by_id.keys() == results.keys()
+    assert all(texts_by_id[id].startswith(text) for id, (text, _) in results.items())

@@ -27,12 +27,12 @@ class Scripts:
         self.by_words[words] = answers
         return words
 
-    def __call__(self, asked: Request) -> Answer:
-        messages = cast("list[dict[str, str]]", asked.page["messages"])
-        said = " ".join(str(message["content"]) for message in messages)
-        words = next((words for words in reversed(self.by_words) if words in said), "")
+    def __call__(self, model_request: Request) -> Answer:
+        messages = cast("list[dict[str, str]]", model_request.page["messages"])
+        text = " ".join(str(message["content"]) for message in messages)
+        words = next((words for words in reversed(self.by_words) if words in text), "")
         pages = self.pages.setdefault(words, [])
-        pages.append(asked.page)
+        pages.append(model_request.page)
         return self.by_words[words][min(len(pages), len(self.by_words[words])) - 1]
 
 
@@ -88,8 +88,8 @@ def test_parallel_calls_run_at_once_and_the_model_sees_their_results_in_order(ha
     words = scripts.play("in parallel", Answer(calls=(slow, fast)), Answer(text="Both."))
     _, log = played(harness, words)
     assert [text for kind, text in log if kind == "tool"] == ["noted fast", "followed fast"]
-    shown = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
-    assert [message["tool_call_id"] for message in shown if message["role"] == "tool"] == ["slow", "fast"]
+    messages = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
+    assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == ["slow", "fast"]
 
 
 def test_too_many_steps_end_the_run_with_a_reason_and_a_usable_log(harness: Harness, scripts: Scripts):
@@ -148,8 +148,8 @@ def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, sc
     events = Reader(lambda: harness.url, str(body["runId"])).wait()
     assert last(events)["outcome"] == {"type": "cancelled"}
     run(harness.url, ask("stop the tool, I said", thread=str(body["threadId"])))
-    shown = cast("list[Mapping[str, Json]]", scripts.pages[words][-1]["messages"])
-    assert "was stopped because the run was ended" in str(shown)
+    messages = cast("list[Mapping[str, Json]]", scripts.pages[words][-1]["messages"])
+    assert "was stopped because the run was ended" in str(messages)
     assert "waited" not in harness.notes
 
 

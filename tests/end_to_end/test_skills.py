@@ -60,8 +60,8 @@ WELL = Answer(text="Well.")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
     folder = tmp_path_factory.mktemp("skills")
     write_guide(folder / "agents")
-    with FileWorld(folder, operators="ann") as made:
-        yield made
+    with FileWorld(folder, operators="ann") as world:
+        yield world
 
 
 @pytest.fixture(autouse=True)
@@ -135,8 +135,8 @@ def test_S4_the_next_request_goes_on_in_the_skill_a_request_may_name_another_and
     talk = a_talk()
     world.say(talk, "帮我排盘", use("chart"), WELL)
     assert system_of(world.say(talk, "继续", WELL).pages[0]).startswith("# 命盘")
-    asked = world.say(talk, "My bike", WELL, forwardedProps={"skill": "mend"})
-    assert system_of(asked.pages[0]).startswith("# Mending")
+    turn = world.say(talk, "My bike", WELL, forwardedProps={"skill": "mend"})
+    assert system_of(turn.pages[0]).startswith("# Mending")
     assert skill_of(world, talk)[0] == "mend"
     assert system_of(world.say(talk, "And?", WELL).pages[0]).startswith("# Mending")
     assert system_of(world.say(talk, "Enough", WELL, forwardedProps={"skill": "core"}).pages[0]) == LEAN
@@ -153,7 +153,7 @@ def test_S6_two_users_never_see_each_others_data(world: FileWorld):
     for token, own, other in ((ANN, "1990-05-15", "1977-07-07"), (BOB, "1977-07-07", "1990-05-15")):
         talk = a_talk(token)
         answers = [use("chart", id="c1"), calling("compute_chart", id="c2"), use("notes", id="c3"), WELL]
-        pages = dump([made.page for made in world.say(talk, "帮我排盘", *answers).requests]).decode()
+        pages = dump([model_request.page for model_request in world.say(talk, "帮我排盘", *answers).requests]).decode()
         assert own in pages
         assert other not in pages
         assert ("a secret of Ann's" in pages) == (token == ANN)
@@ -166,8 +166,8 @@ def test_S6_a_tier_is_known_to_tools_and_has_limits_of_its_own(world: FileWorld)
     answers = [use("chart", id="c1"), calling("compute_chart", id="c2"), WELL]
     turn = world.say(talk, "帮我排盘", *answers)
     assert (turn.last["type"], turn.last["code"]) == ("RUN_ERROR", "too_many_steps")
-    kept = cast("dict[str, dict[str, dict[str, Json]]]", world.ask("GET", PROFILE, token=BOB).json)
-    assert (kept["tier"], kept["skillData"]["chart"]["tier"]) == ("pro", "pro")
+    profile = cast("dict[str, dict[str, dict[str, Json]]]", world.ask("GET", PROFILE, token=BOB).json)
+    assert (profile["tier"], profile["skillData"]["chart"]["tier"]) == ("pro", "pro")
     assert world.ask("PUT", "/api/v1/users/bob/tier", {"tier": "free"}, token=ANN).status == 200
 
 
@@ -183,13 +183,13 @@ FORM: Json = {
 
 def test_S3_a_client_with_a_form_answers_in_the_place_of_the_tool_and_what_it_says_is_kept(world: FileWorld):
     talk = a_talk()
-    asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-1"), tools=[FORM])
-    assert asked.last["outcome"] == {"type": "success", "pendingToolCallIds": ["form-1"]}
-    turn = world.play(talk, answered(talk, asked, "form-1", '{"date": "1990-05-15"}'), WELL)
+    first_turn = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-1"), tools=[FORM])
+    assert first_turn.last["outcome"] == {"type": "success", "pendingToolCallIds": ["form-1"]}
+    turn = world.play(talk, answer_call(talk, first_turn, "form-1", '{"date": "1990-05-15"}'), WELL)
     assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
     # The client has the message it sent; what is new to it is how the result may be shown.
-    shown = [sent.event["value"] for sent in turn.events if sent.event["type"] == "CUSTOM"]
-    assert (len(shown), turn.results) == (1, [])
+    cards = [received.event["value"] for received in turn.events if received.event["type"] == "CUSTOM"]
+    assert (len(cards), turn.results) == (1, [])
     assert "1990-05-15" in system_of(turn.pages[0])
     assert "调用 compute_chart。" in system_of(turn.pages[0])
     assert world.ask("GET", PROFILE).json["profile"] == BORN
@@ -197,13 +197,13 @@ def test_S3_a_client_with_a_form_answers_in_the_place_of_the_tool_and_what_it_sa
 
 def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
     talk = a_talk()
-    asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-2"), tools=[FORM])
-    turn = world.play(talk, answered(talk, asked, "form-2", '{"date": 7}'), WELL)
+    first_turn = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-2"), tools=[FORM])
+    turn = world.play(talk, answer_call(talk, first_turn, "form-2", '{"date": 7}'), WELL)
     assert "date" in str(turn.pages[0][-1]["content"])
     assert world.ask("GET", PROFILE).json["profile"] == {}
 
 
-def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json]:
+def answer_call(talk: Talk, turn: Turn, call: str, content: str) -> dict[str, Json]:
     """Return the run that brings a client's answer."""
     answer: Json = {"id": new_id(), "role": "tool", "toolCallId": call, "content": content}
-    return {**a_run(talk, "", tools=[FORM]), "messages": [*rows(asked.body["messages"]), answer]}
+    return {**a_run(talk, "", tools=[FORM]), "messages": [*rows(turn.body["messages"]), answer]}

@@ -37,7 +37,8 @@ def test_S3_X4_a_server_killed_around_an_activation_goes_on_in_the_skill(point: 
             changes = [entry for entry in log if isinstance(entry, SkillChanged)]
             assert [(change.skill, change.scenario) for change in changes] == [("chart", "basic")]
             prompts = [
-                system_of(cast("list[Mapping[str, Json]]", made.page["messages"])) for made in harness.model.requests
+                system_of(cast("list[Mapping[str, Json]]", model_request.page["messages"]))
+                for model_request in harness.model.requests
             ]
             assert prompts[0].startswith("你是向导。")
             assert all(prompt.startswith("# 命盘") for prompt in prompts[1:])

@@ -27,7 +27,7 @@ def count(context: ToolContext) -> str:
     context.state.put("/count", context.state.get("/count") + 1)
     return "counted"
 '''
-SENT = {"count": 1, "of": "sheep"}
+SENT_BODY = {"count": 1, "of": "sheep"}
 
 
 def counting(request: Request) -> Answer:
@@ -40,8 +40,8 @@ def counting(request: Request) -> Answer:
 def state_heard(events: list[ReceivedEvent]) -> Json:
     """What a client has after these."""
     state: Json = {}
-    for sent in events:
-        match sent.event:
+    for received in events:
+        match received.event:
             case {"type": "STATE_SNAPSHOT", "snapshot": whole}:
                 state = whole
             case {"type": "STATE_DELTA", "delta": delta}:
@@ -58,7 +58,7 @@ def state_heard(events: list[ReceivedEvent]) -> Json:
 def test_X4_P1_a_server_killed_around_a_change_of_state_changes_it_once(point: str, times: int, tmp_path: Path):
     with Harness(tmp_path, counting) as harness:
         (harness.agent / "tools.py").write_text(TOOLS)
-        body = ask("Count.", state=cast("Json", SENT))
+        body = ask("Count.", state=cast("Json", SENT_BODY))
         reader = harness.killed(body, point, times)
         with harness.serve():
             start(harness.url, body)
@@ -84,5 +84,5 @@ def test_X4_R13_a_server_killed_while_it_summarises_closes_the_step(tmp_path: Pa
         reader = harness.killed(second, "call_begun")
         with harness.serve():
             start(harness.url, second)
-            types = [sent.event["type"] for sent in reader.wait()]
+            types = [received.event["type"] for received in reader.wait()]
             assert types.count("STEP_STARTED") == types.count("STEP_FINISHED") >= 1

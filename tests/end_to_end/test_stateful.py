@@ -35,7 +35,7 @@ from tests.end_to_end.naive_log import (
     waiting_in,
     words_in,
 )
-from tests.end_to_end.two_users import PATH, THREADS, Known, TwoUsers
+from tests.end_to_end.two_users import PATH, THREADS, TwoUsers, UserState
 from tests.end_to_end.world import WORD, Row, World
 from tests.support.client import RUNS, ReceivedEvent, ask, read_events
 
@@ -171,19 +171,24 @@ class Server(TwoUsers):
             self.wait(run)
 
     def bring_a_result(self, dice: Dice) -> None:
-        waiting = [run for run in self.runs if run.ended == "waiting" or self.run(run)["status"] == "waiting"]
+        waiting = [run for run in self.runs if run.ended_at == "waiting" or self.run(run)["status"] == "waiting"]
         if not waiting:
             return
         run, how = waiting[dice.number % len(waiting)], dice.how
-        seen = self.ask(run.user, "GET", f"{PATH}/{run.thread.id}").json
-        calls = cast("list[Row]", seen["pendingCalls"]) or [{"id": "over and done with"}]
-        said = cast("list[Row]", run.body["messages"])[0]
+        thread_row = self.ask(run.user, "GET", f"{PATH}/{run.thread.id}").json
+        calls = cast("list[Row]", thread_row["pendingCalls"]) or [{"id": "over and done with"}]
+        user_row = cast("list[Row]", run.body["messages"])[0]
         for _ in range(2 if how == "twice" else 1):
             call = "nobody's" if how == "wrong" else calls[0]["id"]
             answer: Row = {"id": new_id(), "role": "tool", "toolCallId": call, "content": "yes"}
-            body: dict[str, Json] = {**run.body, "runId": new_id(), "messages": [said, answer], "forwardedProps": None}
+            body: dict[str, Json] = {
+                **run.body,
+                "runId": new_id(),
+                "messages": [user_row, answer],
+                "forwardedProps": None,
+            }
             assert self.post(run.user, run.thread.id, body).status == 202
-        self.world.tally[f"result {how} {'pending' if seen['pendingCalls'] else 'late'}"] += 1
+        self.world.tally[f"result {how} {'pending' if thread_row['pendingCalls'] else 'late'}"] += 1
 
     def let_go(self, _dice: Dice) -> None:
         """The model goes on with what it held back."""
@@ -198,27 +203,27 @@ class Server(TwoUsers):
             last = cast("int", row["lastEventId"])
             self.hear(run, dice.other % (last + 1), last)
 
-    def hear(self, run: Known, after: int, last: int) -> list[ReceivedEvent]:
+    def hear(self, run: UserState, after: int, last: int) -> list[ReceivedEvent]:
         """Events behind a number, up to one that is there. They are what was told before."""
         stream = read_events(self.world.url, run.task, after, token=self.tokens[run.user])
-        heard = list(stream) if run.ended else list(islice(stream, last - after))
+        received_events = list(stream) if run.ended_at else list(islice(stream, last - after))
         if not run.is_cleaned:
-            assert [sent.number for sent in heard] == list(range(after + 1, last + 1))
-            for sent in heard:
-                assert run.heard.setdefault(sent.number, sent.body) == sent.body
-        return heard
+            assert [received.number for received in received_events] == list(range(after + 1, last + 1))
+            for received in received_events:
+                assert run.bodies_by_number.setdefault(received.number, received.body) == received.body
+        return received_events
 
     # What is seen
 
     def decide(self, dice: Dice) -> None:
         """A person agrees to a call that waits, or does not; or answers what nobody asked."""
-        found = [(talk, self.thread(talk)) for talk in self.threads.values()]
-        waiting = [(talk, row) for talk, row in found if row["interrupts"]]
+        conversations = [(talk, self.thread(talk)) for talk in self.threads.values()]
+        waiting = [(talk, row) for talk, row in conversations if row["interrupts"]]
         if not waiting:
             return
         talk, row = waiting[dice.number % len(waiting)]
-        asked = cast("list[Row]", row["interrupts"])[0]
-        id = "nobody's" if dice.how == "wrong" else asked["id"]
+        interrupt = cast("list[Row]", row["interrupts"])[0]
+        id = "nobody's" if dice.how == "wrong" else interrupt["id"]
         item: Json = {"interruptId": id, "status": "resolved", "payload": {"approved": dice.sure}}
         is_idle = not self.open_runs(talk.id)
         body = {**ask("", thread=talk.id), "messages": [], "resume": [item]}
@@ -233,21 +238,21 @@ class Server(TwoUsers):
             return
         users = users_in(self.entries(talk)) or ["nobody"]
         self.refused_to_other(talk.owner, "POST", f"{PATH}/{talk.id}/rollback", {"messageId": users[0]})
-        asked, is_idle = users[dice.other % len(users)], not self.open_runs(talk.id)
-        reply = self.ask(talk.owner, "POST", f"{PATH}/{talk.id}/rollback", {"messageId": asked})
+        target, is_idle = users[dice.other % len(users)], not self.open_runs(talk.id)
+        reply = self.ask(talk.owner, "POST", f"{PATH}/{talk.id}/rollback", {"messageId": target})
         if reply.status == 409:
             assert not is_idle
         elif reply.status == 404:
-            assert meant_by(in_view(self.entries(talk)), asked) is None
+            assert meant_by(in_view(self.entries(talk)), target) is None
         else:
             rows = self.entries(talk)
             *before, marker = rows
-            seen, to = messages_in(in_view(before)), meant_by(in_view(before), asked)
+            log_view, to = messages_in(in_view(before)), meant_by(in_view(before), target)
             assert (reply.status, marker["kind"], body_of(marker)["to"]) == (200, "rolled_back", to)
-            talk.back.append(seen)
-            self.check_turned(talk, rows, seen[: seen.index(str(to))])
-            said = next(row for row in before if row["id"] == to)
-            assert WORD.findall(str(reply.json["content"])) == WORD.findall(str(body_of(said)["parts"]))
+            talk.back.append(log_view)
+            self.check_turned(talk, rows, log_view[: log_view.index(str(to))])
+            user_row = next(row for row in before if row["id"] == to)
+            assert WORD.findall(str(reply.json["content"])) == WORD.findall(str(body_of(user_row)["parts"]))
         self.world.tally[f"roll back {reply.status}"] += 1
 
     def undo(self, dice: Dice) -> None:
@@ -260,26 +265,26 @@ class Server(TwoUsers):
         if reply.status == 409:
             assert not (is_idle and talk.back)
         else:
-            rows, seen = self.entries(talk), talk.back.pop()
+            rows, view_before = self.entries(talk), talk.back.pop()
             *before, marker = rows
             assert (reply.status, marker["kind"]) == (200, "undone")
             hidden = set(messages_in(in_view(before)))
-            assert reply.json["messageIds"] == [id for id in seen if id not in hidden]
-            self.check_turned(talk, rows, seen)
+            assert reply.json["messageIds"] == [id for id in view_before if id not in hidden]
+            self.check_turned(talk, rows, view_before)
         self.world.tally[f"undo {reply.status}"] += 1
 
-    def check_turned(self, talk: Conversation, rows: Sequence[Row], seen: Sequence[str]) -> None:
+    def check_turned(self, talk: Conversation, rows: Sequence[Row], expected: Sequence[str]) -> None:
         """A thread that was turned back, while nothing of it is at work, shows what the model of it does."""
         self.check_requests()
         view = in_view(rows)
-        talk.shown = words_in([row for row in view if row["kind"] == "user"])
-        assert messages_in(view) == list(seen)
-        told = cast("list[Row]", self.ask(talk.owner, "GET", f"{PATH}/{talk.id}/messages").json["messages"])
+        talk.shown_ids = words_in([row for row in view if row["kind"] == "user"])
+        assert messages_in(view) == list(expected)
+        messages = cast("list[Row]", self.ask(talk.owner, "GET", f"{PATH}/{talk.id}/messages").json["messages"])
         # A reply of nothing but calls that nobody will answer is not told.
-        assert [row["id"] for row in told if row["role"] != "assistant"] == [
+        assert [row["id"] for row in messages if row["role"] != "assistant"] == [
             row["id"] for row in view if row["kind"] in ("user", "tool")
         ]
-        assert {str(row["id"]) for row in told} <= set(seen)
+        assert {str(row["id"]) for row in messages} <= set(expected)
         row = self.thread(talk)
         waiting = [[one["id"] for one in cast("list[Row]", row[name])] for name in ("pendingCalls", "interrupts")]
         assert (row["canUndo"], *waiting) == (bool(talk.back), *waiting_in(view))
@@ -295,7 +300,7 @@ class Server(TwoUsers):
         assert reply.status == 202 or (reply.status == 409 and not is_idle), reply
         if reply.status == 202:
             task = str(reply.json["taskId"])
-            self.runs.append(Known(user=talk.owner, thread=talk, body=body, task=task, path=path))
+            self.runs.append(UserState(user=talk.owner, thread=talk, body=body, task=task, path=path))
         self.world.tally[f"compact {reply.status}"] += 1
 
     # Threads and users
@@ -310,20 +315,20 @@ class Server(TwoUsers):
         users = users_in(before)
         if not whole and not users:
             return
-        chosen = None if whole else users[dice.other % len(users)]
-        reply = self.ask(talk.owner, "POST", path, {"before": chosen} if chosen else {})
+        choice = None if whole else users[dice.other % len(users)]
+        reply = self.ask(talk.owner, "POST", path, {"before": choice} if choice else {})
         assert reply.status == 201, reply
-        made = Conversation(id=str(reply.json["id"]), owner=talk.owner)
-        self.threads[made.id] = made
-        self.talks.append(made)
-        self.slots.append(made.id)
-        made.copied = [content(row) for row in self.entries(made)]
-        made.words = set(WORD.findall(str(made.copied))) & talk.words
-        made.shown = set(made.words)
+        fork = Conversation(id=str(reply.json["id"]), owner=talk.owner)
+        self.threads[fork.id] = fork
+        self.talks.append(fork)
+        self.slots.append(fork.id)
+        fork.copied = [content(row) for row in self.entries(fork)]
+        fork.words = set(WORD.findall(str(fork.copied))) & talk.words
+        fork.shown_ids = set(fork.words)
         source = [content(row) for row in in_view(self.entries(talk))]
-        assert list(made.copied) == source[: len(made.copied)]
-        place = [row["id"] for row in before].index(chosen) if chosen else len(before)
-        assert len(made.copied) == place if chosen else len(made.copied) >= place
+        assert list(fork.copied) == source[: len(fork.copied)]
+        place = [row["id"] for row in before].index(choice) if choice else len(before)
+        assert len(fork.copied) == place if choice else len(fork.copied) >= place
         self.world.tally["fork"] += 1
 
     def rename(self, dice: Dice) -> None:
@@ -348,20 +353,20 @@ class Server(TwoUsers):
         assert reply.status == (200 if sure else 422)
         if sure:
             self.forget([talk for talk in self.threads.values() if talk.owner == name])
-            left = self.export(name)
+            remaining = self.export(name)
             # What was used today still counts today.
-            assert [kind for kind, rows in left.items() if rows] in ([], ["spending"])
+            assert [kind for kind, rows in remaining.items() if rows] in ([], ["spending"])
 
-    def forget(self, gone: Sequence[Conversation]) -> None:
+    def forget(self, deleted: Sequence[Conversation]) -> None:
         """Nobody finds these threads or their runs any more."""
-        for talk in gone:
+        for talk in deleted:
             del self.threads[talk.id]
             for user in self.users:
                 assert self.ask(user, "GET", f"{PATH}/{talk.id}").status == 404
-        for run in [run for run in self.runs if run.thread in gone]:
+        for run in [run for run in self.runs if run.thread in deleted]:
             self.runs.remove(run)
             assert self.ask(run.user, "GET", f"{RUNS}/{run.task}").status == 404
-        self.world.tally["deleted"] += len(gone)
+        self.world.tally["deleted"] += len(deleted)
 
     # The server
 
@@ -378,8 +383,8 @@ class Server(TwoUsers):
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         asyncio.run(_clean(self.world.data, Retention(events_before=now, calls_before=now if dice.sure else None)))
         for run in self.runs:
-            ended = self.run(run)["ended"]
-            if isinstance(ended, str) and datetime.fromisoformat(ended) < now:
+            ended_at = self.run(run)["ended"]
+            if isinstance(ended_at, str) and datetime.fromisoformat(ended_at) < now:
                 run.is_cleaned = True
 
     # What is always so
@@ -404,17 +409,17 @@ class Server(TwoUsers):
 
     def check_user(self, user: str) -> None:
         mine = [talk for talk in self.threads.values() if talk.owner == user]
-        found = self.export(user)
-        assert {str(row["id"]) for row in found["thread"]} == {talk.id for talk in mine}
-        assert {str(row["id"]) for row in found["run"]} == {run.task for run in self.runs if run.user == user}
-        titles = {row["id"]: row["title"] for row in found["thread"]}
+        export_rows = self.export(user)
+        assert {str(row["id"]) for row in export_rows["thread"]} == {talk.id for talk in mine}
+        assert {str(row["id"]) for row in export_rows["run"]} == {run.task for run in self.runs if run.user == user}
+        titles = {row["id"]: row["title"] for row in export_rows["thread"]}
         for talk in mine:
             assert talk.title in (None, titles[talk.id])
-            rows = [row for row in found["entry"] if row["thread"] == talk.id]
+            rows = [row for row in export_rows["entry"] if row["thread"] == talk.id]
             new = rows[max(len(talk.rows), len(talk.copied)) :]
             self.world.tally["compacted"] += sum(row["kind"] == "compacted" for row in new)
             check_log(talk, rows)
-            at_work = [row for row in found["run"] if row["thread"] == talk.id and row["status"] == "running"]
+            at_work = [row for row in export_rows["run"] if row["thread"] == talk.id and row["status"] == "running"]
             assert len(at_work) <= 1
 
     def teardown(self) -> None:
@@ -428,12 +433,12 @@ class Server(TwoUsers):
         for name in self.users:
             assert self.ask(name, "DELETE", f"/api/v1/agent/me?confirm={name.replace(' ', '%20')}").status == 200
 
-    def check_run(self, run: Known) -> None:
+    def check_run(self, run: UserState) -> None:
         """It ended once, all of it can be read again, and its calls are as they were sent."""
         last = cast("int", self.run(run)["lastEventId"])
-        heard = self.hear(run, 0, last)
-        assert [sent.number for sent in heard if ends_run(sent.body)] == [last]
-        assert heard[-1].number == last
+        received_events = self.hear(run, 0, last)
+        assert [received.number for received in received_events if ends_run(received.body)] == [last]
+        assert received_events[-1].number == last
         for call in cast("list[Row]", self.ask(run.user, "GET", f"{RUNS}/{run.task}/calls").json["calls"]):
             assert self.ask(run.user, "GET", f"{RUNS}/{run.task}/calls/{call['n']}").json["verified"] is True
 

@@ -86,8 +86,8 @@ def last(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:
 
 def results(harness: Harness, thread: Json) -> list[tuple[str, str | None, str]]:
     """Each result of the log: the call's id, its error, its words."""
-    found = [entry for entry in harness.log(str(thread)) if isinstance(entry, ToolMessage)]
-    return [(entry.tool_call_id, entry.error, "".join(texts_of(entry))) for entry in found]
+    results = [entry for entry in harness.log(str(thread)) if isinstance(entry, ToolMessage)]
+    return [(entry.tool_call_id, entry.error, "".join(texts_of(entry))) for entry in results]
 
 
 @pytest.mark.parametrize("tool", ["block", "persist"])

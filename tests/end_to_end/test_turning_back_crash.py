@@ -14,7 +14,7 @@ from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Request
 from recto.testing.process import ServerProcess
-from recto.tools.workspace.workspaces import ARRIVING
+from recto.tools.workspace.workspaces import INCOMPLETE
 from tests.end_to_end.harness import KILLED, Harness
 from tests.support.client import Reader, ReceivedEvent, ask, request, run
 from tests.waiting import wait_for
@@ -27,8 +27,8 @@ FILES = 1_500
 POINTS = ["entered", "call_begun", "summarised", "compacted"]
 
 
-def summary_or_words(made: Request) -> Answer:
-    first = cast("list[Mapping[str, Json]]", made.page["messages"])[0]
+def summary_or_words(model_request: Request) -> Answer:
+    first = cast("list[Mapping[str, Json]]", model_request.page["messages"])[0]
     return Answer(text="SUMMARY." if str(first["content"]).startswith("You summarise") else "Well.", usage=None)
 
 
@@ -49,8 +49,8 @@ def check_compacted(harness: Harness, thread: str, name: str, before: Sequence[E
     """There is one summary, its run ended once and well, and the next page begins with it."""
     compact(harness, thread, name)
     events: Sequence[ReceivedEvent] = Reader(lambda: harness.url, name).wait()
-    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
-    types = [sent.event["type"] for sent in events]
+    assert [received.number for received in events] == list(range(1, len(events) + 1))
+    types = [received.event["type"] for received in events]
     assert (types.count("RUN_FINISHED"), types[-1]) == (1, "RUN_FINISHED")
     assert types.count("STEP_STARTED") == types.count("STEP_FINISHED") >= 1
     assert "result" not in events[-1].event
@@ -83,13 +83,13 @@ def test_R12_X4_a_rollback_or_undo_that_a_server_died_over_is_there_whole_or_not
         before = harness.log(thread)
         users = [entry.id for entry in view(before).messages if entry.role == "user"]
         with harness.serve() as dying:
-            answered = turn_back_until_it_dies(dying, thread, users, count)
+            answer_count = turn_back_until_it_dies(dying, thread, users, count)
         log = harness.log(thread)
         markers = log[len(before) :]
         assert list(log[: len(before)]) == list(before)
         assert [type(one) for one in markers] == [(RolledBack, Undone)[place % 2] for place in range(len(markers))]
         # The answer to the last may have been lost, nothing else.
-        assert len(markers) - answered in (0, 1)
+        assert len(markers) - answer_count in (0, 1)
         with harness.serve():
             row = request(harness.url, "GET", f"/api/v1/agent/threads/{thread}").json
             assert row["canUndo"] is view(log).can_undo
@@ -107,13 +107,13 @@ def test_R12_X4_a_fork_that_a_server_died_over_has_no_part_of_a_folder(tmp_path:
         with harness.serve() as dying:
             forking = threading.Thread(target=fork, args=(harness, thread))
             forking.start()
-            wait_for(lambda: sum(1 for _ in folders.glob(f"*{ARRIVING}/*")) >= 1, "part of a copy")
+            wait_for(lambda: sum(1 for _ in folders.glob(f"*{INCOMPLETE}/*")) >= 1, "part of a copy")
             dying.kill()
             forking.join()
-        assert len(list(folders.glob(f"*{ARRIVING}"))) == 1
+        assert len(list(folders.glob(f"*{INCOMPLETE}"))) == 1
         with harness.serve():
-            listed = request(harness.url, "GET", "/api/v1/agent/threads").json["threads"]
-            forked = [str(row["id"]) for row in cast("list[Mapping[str, Json]]", listed) if row["id"] != thread]
+            threads = request(harness.url, "GET", "/api/v1/agent/threads").json["threads"]
+            forked = [str(row["id"]) for row in cast("list[Mapping[str, Json]]", threads) if row["id"] != thread]
             assert (len(forked), (folders / forked[0]).exists()) == (1, False)
             wait_for(lambda: [one.name for one in folders.iterdir()] == [thread], "the rest of it to be swept")
             # Nothing keeps it from being forked again.
@@ -135,13 +135,13 @@ def fork(harness: Harness, thread: str) -> str:
 
 def turn_back_until_it_dies(server: ServerProcess, thread: str, users: Sequence[str], count: int) -> int:
     """Roll back, undo, and so on; kill the server beside the request after so many. Return how many it answered."""
-    path, answered = f"/api/v1/agent/threads/{thread}", 0
+    path, answer_count = f"/api/v1/agent/threads/{thread}", 0
     with suppress(OSError, http.client.HTTPException):
         while True:
-            body: Json = {"messageId": users[answered % len(users)]}
-            if answered == count:
+            body: Json = {"messageId": users[answer_count % len(users)]}
+            if answer_count == count:
                 threading.Thread(target=server.kill).start()
-            reply = request(server.url, "POST", f"{path}/{'undo' if answered % 2 else 'rollback'}", body)
+            reply = request(server.url, "POST", f"{path}/{'undo' if answer_count % 2 else 'rollback'}", body)
             assert reply.status == 200
-            answered += 1
-    return answered
+            answer_count += 1
+    return answer_count

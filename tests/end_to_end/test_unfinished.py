@@ -25,27 +25,27 @@ def calls_of(harness: Harness, id: str) -> list[Mapping[str, Json]]:
 def test_P8_a_reply_that_is_cancelled_counts_what_was_said_of_it(tmp_path: Path):
     go = threading.Event()
 
-    held = Answer(text="one two three four five six", hold=go, hold_after=4)
-    with Harness(tmp_path, lambda _: held) as harness, harness.serve():
+    answer = Answer(text="one two three four five six", hold=go, hold_after=4)
+    with Harness(tmp_path, lambda _: answer) as harness, harness.serve():
         id = start(harness.url, ask("hold"))
-        Reader(lambda: harness.url, id).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
+        Reader(lambda: harness.url, id).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
         request(harness.url, "POST", f"{RUNS}/{id}/cancel")
         Reader(lambda: harness.url, id).wait()
         (call,) = calls_of(harness, id)
-        used = cast("Mapping[str, int]", request(harness.url, "GET", f"{RUNS}/{id}").json["usage"])
+        usage = cast("Mapping[str, int]", request(harness.url, "GET", f"{RUNS}/{id}").json["usage"])
         metrics = request(harness.url, "GET", "/metrics").body.decode()
         go.set()
     estimate = cast("Mapping[str, int]", call["usage"])
     assert estimate["estimated"] is True
-    assert used["inputTokens"] == estimate["inputTokens"] > 10
-    assert used["outputTokens"] == estimate["outputTokens"] >= 3
+    assert usage["inputTokens"] == estimate["inputTokens"] > 10
+    assert usage["outputTokens"] == estimate["outputTokens"] >= 3
     assert call["firstToken"]
     assert 'recto_model_calls_total{model="compatible:scripted",result="broken_off"} 1.0' in metrics
 
 
 def test_P11_readers_are_told_of_a_call_that_waited_too_long(tmp_path: Path):
-    def script(made: Request) -> Answer:
-        last = cast("list[Mapping[str, Json]]", made.page["messages"])[-1]
+    def script(model_request: Request) -> Answer:
+        last = cast("list[Mapping[str, Json]]", model_request.page["messages"])[-1]
         return Answer(text="Never mind.") if last["role"] == "tool" else Answer(calls=(Call(name="pick", id="c1"),))
 
     with Harness(tmp_path, script) as harness:
@@ -56,14 +56,16 @@ def test_P11_readers_are_told_of_a_call_that_waited_too_long(tmp_path: Path):
             late = {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "the red one"}
             messages = [*cast("list[Json]", first["messages"]), late]
             events = run(harness.url, {**first, "runId": "second", "messages": messages})
-    results = [sent.event for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    results = [received.event for received in events if received.event["type"] == "TOOL_CALL_RESULT"]
     assert [(event["toolCallId"], "in time" in str(event["content"])) for event in results] == [("c1", True)]
     assert events[-1].event["type"] == "RUN_FINISHED"
 
 
 def test_R13_what_one_model_said_of_its_tokens_says_nothing_to_another(tmp_path: Path):
-    def script(made: Request) -> Answer:
-        return Answer(text="Well.", usage=Usage(input=127_000 if made.page["model"] == "scripted" else 10, output=1))
+    def script(model_request: Request) -> Answer:
+        return Answer(
+            text="Well.", usage=Usage(input=127_000 if model_request.page["model"] == "scripted" else 10, output=1)
+        )
 
     with Harness(tmp_path, script) as harness:
         other = harness.agents / "other"
@@ -74,4 +76,4 @@ def test_R13_what_one_model_said_of_its_tokens_says_nothing_to_another(tmp_path:
             run(harness.url, first)
             second = {**ask("and you?"), "threadId": first["threadId"], "forwardedProps": {"agent": "other"}}
             run(harness.url, second)
-        assert [made.page["model"] for made in harness.model.requests] == ["scripted", "small"]
+        assert [model_request.page["model"] for model_request in harness.model.requests] == ["scripted", "small"]

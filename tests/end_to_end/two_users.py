@@ -24,7 +24,7 @@ SUMMARISES = b'"content":"You summarise'
 
 
 @dataclass(kw_only=True, eq=False)
-class Known:
+class UserState:
     """A run that was answered with 202."""
 
     user: str
@@ -32,9 +32,9 @@ class Known:
     body: dict[str, Json]
     task: str
     path: str = RUNS
-    ended: str | None = None
+    ended_at: str | None = None
     is_cleaned: bool = False
-    heard: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    bodies_by_number: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ class TwoUsers(RuleBasedStateMachine):
         self.tokens = {user: jwt.encode({"sub": user, "exp": lasts}, SECRET, "HS256") for user in self.users}
         self.slots = [new_id() for _ in range(THREADS)]
         self.threads: dict[str, Conversation] = {}
-        self.runs: list[Known] = []
+        self.runs: list[UserState] = []
         self.by_word: dict[str, Conversation] = {}
         self.talks: list[Conversation] = []
 
@@ -67,43 +67,43 @@ class TwoUsers(RuleBasedStateMachine):
     def refused_to_other(self, user: str, method: str, path: str, body: Json = None) -> None:
         assert self.ask(self.other(user), method, path, body).status == 404
 
-    def run(self, run: Known) -> Row:
+    def run(self, run: UserState) -> Row:
         """A run as its user sees it. Once it has ended, it stays as it is."""
         reply = self.ask(run.user, "GET", f"{RUNS}/{run.task}")
         assert reply.status == 200, (run, reply)
         row = reply.json
         assert (row["runId"], row["threadId"]) == (run.name, run.thread.id)
         status = str(row["status"])
-        assert run.ended in (None, status)
-        run.ended = status if status not in ("queued", "running") else None
+        assert run.ended_at in (None, status)
+        run.ended_at = status if status not in ("queued", "running") else None
         return row
 
-    def is_over(self, run: Known) -> bool:
+    def is_over(self, run: UserState) -> bool:
         self.run(run)
-        return run.ended is not None
+        return run.ended_at is not None
 
-    def wait(self, run: Known) -> None:
+    def wait(self, run: UserState) -> None:
         wait_until(lambda: self.is_over(run), f"run {run.task} ({run.body}) to end")
 
-    def open_runs(self, thread: str) -> list[Known]:
-        return [run for run in self.runs if run.thread.id == thread and not run.ended and not self.is_over(run)]
+    def open_runs(self, thread: str) -> list[UserState]:
+        return [run for run in self.runs if run.thread.id == thread and not run.ended_at and not self.is_over(run)]
 
     def thread(self, talk: Conversation) -> Row:
         return self.ask(talk.owner, "GET", f"{PATH}/{talk.id}").json
 
     def a_thread(self, number: int) -> Conversation | None:
-        found = list(self.threads.values())
-        return found[number % len(found)] if found else None
+        conversations = list(self.threads.values())
+        return conversations[number % len(conversations)] if conversations else None
 
-    def a_run(self, number: int) -> Known | None:
+    def a_run(self, number: int) -> UserState | None:
         return self.runs[number % len(self.runs)] if self.runs else None
 
     def export(self, user: str) -> dict[str, list[Row]]:
         lines = [cast("Row", load_object(line)) for line in self._exported(user).splitlines()]
-        found: dict[str, list[Row]] = {"thread": [], "entry": [], "run": [], "call": [], "spending": []}
+        rows_by_table: dict[str, list[Row]] = {"thread": [], "entry": [], "run": [], "call": [], "spending": []}
         for line in lines:
-            found[str(line["type"])].append(line)
-        return found
+            rows_by_table[str(line["type"])].append(line)
+        return rows_by_table
 
     def _exported(self, user: str) -> bytes:
         return self.ask(user, "GET", "/api/v1/agent/me/export").body
@@ -120,32 +120,32 @@ class TwoUsers(RuleBasedStateMachine):
         if talk.owner == user:
             for word in WORD.findall(str(body["messages"])):
                 talk.words.add(word)
-                talk.shown.add(word)
+                talk.shown_ids.add(word)
                 self.by_word[word] = talk
         reply = self.ask(user, "POST", RUNS, body)
         if reply.status == 202:
             assert talk.owner == user
             self.threads[thread] = talk
             self.talks.append(talk)
-            self.runs.append(Known(user=user, thread=talk, body=body, task=str(reply.json["taskId"])))
+            self.runs.append(UserState(user=user, thread=talk, body=body, task=str(reply.json["taskId"])))
         self.world.tally[f"start {reply.status}"] += 1
         return reply
 
     def check_requests(self) -> None:
         """A page holds the words in view of its thread, all of them and no others; a summary is made of no others."""
         requests = self.world.model.requests
-        for asked in requests[self.received :]:
-            words = WORD.findall(asked.body.decode())
+        for model_request in requests[self.received :]:
+            words = WORD.findall(model_request.body.decode())
             # A fork is summarised before anything was said in it.
-            whose = self.talks if SUMMARISES in asked.body else [self.by_word[words[-1]]]
-            assert any(set(words) <= talk.shown for talk in whose), asked.body
-            if SUMMARISES not in asked.body:
+            whose = self.talks if SUMMARISES in model_request.body else [self.by_word[words[-1]]]
+            assert any(set(words) <= talk.shown_ids for talk in whose), model_request.body
+            if SUMMARISES not in model_request.body:
                 self.check_page(words)
         self.received = len(requests)
 
     def check_page(self, words: Sequence[str]) -> None:
         """Against the view when its newest words were said, in the thread or a fork that goes on with them."""
-        seen = [view for talk in self.threads.values() for view in words_when_said(self.entries(talk), words[-1])]
+        views = [view for talk in self.threads.values() for view in words_when_said(self.entries(talk), words[-1])]
         # Of a thread that was deleted since, there is no log to compare with.
-        self.world.tally["page compared" if seen else "page of a thread that is gone"] += 1
-        assert not seen or set(words) in seen, (words, seen)
+        self.world.tally["page compared" if views else "page of a thread that is gone"] += 1
+        assert not views or set(words) in views, (words, views)

@@ -22,7 +22,7 @@ from tests.support.client import request
 from tests.waiting import wait_for
 
 SECRET = "a secret that only this test and its server know"
-SAID = re.compile(r"(say|note|client|send|hold|fail) (w[0-9a-f]{12})")
+ORDER = re.compile(r"(say|note|client|send|hold|fail) (w[0-9a-f]{12})")
 WORD = re.compile(r"w[0-9a-f]{12}")
 AGENT = "---\ncompact: {least: 1}\n---\n\nYou are a careful helper.\n"
 # How long anything may take that should happen at once, on a busy machine.
@@ -103,7 +103,7 @@ class World(ServerHere):
             self.model.__exit__(kind, error, _)
 
     def start(self) -> None:
-        known: Mapping[str, object] = {
+        settings: Mapping[str, object] = {
             "port": self._port,
             "data": self.data,
             "agents": self._agents,
@@ -115,15 +115,15 @@ class World(ServerHere):
             "grace_seconds": 0.2,
             "event_seconds": 0.005,
         }
-        self.begin({f"RECTO_{name.upper()}": str(value) for name, value in known.items()})
+        self.begin({f"RECTO_{name.upper()}": str(value) for name, value in settings.items()})
 
-    def _answer(self, asked: Request) -> Answer:
+    def _answer(self, model_request: Request) -> Answer:
         """The model: the newest words say what it does. A summary has all the words that it is made of."""
-        first, *_, last = cast("list[Row]", asked.page["messages"])
+        first, *_, last = cast("list[Row]", model_request.page["messages"])
         if str(first["content"]).startswith("You summarise"):
             return self._summarise(str(last["content"]))
-        found = SAID.search(str(last["content"]))
-        match (str(found[1]) if found else "", asked.page.get("tools")):
+        match = ORDER.search(str(last["content"]))
+        match (str(match[1]) if match else "", model_request.page.get("tools")):
             case ("note", _):
                 return Answer(text="Let me see.", calls=(Call(name="note", arguments='{"text": "x"}', id=new_id()),))
             case ("send", _):
@@ -139,7 +139,7 @@ class World(ServerHere):
 
     def _summarise(self, piece: str) -> Answer:
         words = " ".join(["So far:", *WORD.findall(piece)])
-        match str(found[1]) if (found := SAID.search(piece)) else "":
+        match str(match[1]) if (match := ORDER.search(piece)) else "":
             case "fail":
                 return failure(400, "I never do that")
             case "hold":

@@ -60,9 +60,9 @@ Script: TypeAlias = Callable[[Talk], None]
 
 
 def _is_whole(got: bytes) -> bool:
-    head, found, body = got.partition(b"\r\n\r\n")
+    head, result, body = got.partition(b"\r\n\r\n")
     length = LENGTH.search(head)
-    return bool(found) and len(body) >= (int(length[1]) if length else 0)
+    return bool(result) and len(body) >= (int(length[1]) if length else 0)
 
 
 class RawServer:

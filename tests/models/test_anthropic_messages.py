@@ -36,9 +36,9 @@ def says(index: int, *pieces: str) -> list[Mapping[str, Json]]:
 
 
 def thinks(index: int, words: str, signature: str = "s") -> list[Mapping[str, Json]]:
-    thought = adds(index, type="thinking_delta", thinking=words)
-    signed = [adds(index, type="signature_delta", signature=signature)] if signature else []
-    return [begins(index, type="thinking", thinking="", signature=""), thought, *signed, ends(index)]
+    thinking_events = adds(index, type="thinking_delta", thinking=words)
+    signature_events = [adds(index, type="signature_delta", signature=signature)] if signature else []
+    return [begins(index, type="thinking", thinking="", signature=""), thinking_events, *signature_events, ends(index)]
 
 
 def calls(index: int, *pieces: str, id: str = "toolu_a", name: str = "look") -> list[Mapping[str, Json]]:
@@ -48,8 +48,8 @@ def calls(index: int, *pieces: str, id: str = "toolu_a", name: str = "look") -> 
 
 def read(events: Iterable[Mapping[str, Json]]) -> list[Delta]:
     reader = MessagesReader(model="m")
-    found = [delta for event in events for delta in reader.read(dump(event))]
-    return [*[delta for delta in found if not isinstance(delta, ReplyUsage)], reader.end()]
+    deltas = [delta for event in events for delta in reader.read(dump(event))]
+    return [*[delta for delta in deltas if not isinstance(delta, ReplyUsage)], reader.end()]
 
 
 def test_the_tokens_of_the_prompt_are_known_before_the_first_word():
@@ -59,13 +59,13 @@ def test_the_tokens_of_the_prompt_are_known_before_the_first_word():
     assert list(silent.read(dump({"type": "message_start", "message": {}}))) == []
 
 
-def ended(events: Iterable[Mapping[str, Json]]) -> ReplyEnd:
+def read_end(events: Iterable[Mapping[str, Json]]) -> ReplyEnd:
     last = read(events)[-1]
     assert isinstance(last, ReplyEnd)
     return last
 
 
-def thought(words: str, signature: str = "s") -> Opaque:
+def thinking_state(words: str, signature: str = "s") -> Opaque:
     data = dump({"type": "thinking", "thinking": words, "signature": signature}).decode()
     return Opaque(provider="anthropic", model="m", place="block", name="thinking", data=data)
 
@@ -74,13 +74,13 @@ def test_thinking_is_shown_and_its_signed_block_kept_verbatim():
     assert read([START, *thinks(0, "hm", "sig=="), *says(1, "So."), stops(), STOP]) == [
         ReasoningDelta(text="hm"),
         TextDelta(text="So."),
-        ReplyEnd(finish="stop", usage=Usage(input=3, output=2), state=(thought("hm", "sig=="),)),
+        ReplyEnd(finish="stop", usage=Usage(input=3, output=2), state=(thinking_state("hm", "sig=="),)),
     ]
 
 
 def test_signed_blocks_stay_in_the_order_they_came():
     redacted = begins(1, type="redacted_thinking", data="xx")
-    found = ended([START, *thinks(0, "a"), redacted, ends(1), *thinks(2, "b"), *says(3, "So."), stops(), STOP])
+    end = read_end([START, *thinks(0, "a"), redacted, ends(1), *thinks(2, "b"), *says(3, "So."), stops(), STOP])
     sealed = Opaque(
         provider="anthropic",
         model="m",
@@ -88,12 +88,12 @@ def test_signed_blocks_stay_in_the_order_they_came():
         name="redacted_thinking",
         data='{"type":"redacted_thinking","data":"xx"}',
     )
-    assert found.state == (thought("a"), sealed, thought("b"))
-    assert found.parts == ()
+    assert end.state == (thinking_state("a"), sealed, thinking_state("b"))
+    assert end.parts == ()
 
 
 def test_thinking_that_was_never_signed_does_not_go_back():
-    assert ended([START, *thinks(0, "hm", ""), stops("max_tokens"), STOP]).state == ()
+    assert read_end([START, *thinks(0, "hm", ""), stops("max_tokens"), STOP]).state == ()
 
 
 def test_thinking_between_words_and_calls_keeps_its_place():
@@ -106,10 +106,10 @@ def test_thinking_between_words_and_calls_keeps_its_place():
         stops("tool_use"),
         STOP,
     ]
-    found = ended(events)
+    end = read_end(events)
     call = ToolCall(id="toolu_a", name="look", arguments='{"p":1}')
-    assert found.parts == (thought("a"), Text(text="I look."), thought("b"), call)
-    assert found.state == (thought("a"), thought("b"))
+    assert end.parts == (thinking_state("a"), Text(text="I look."), thinking_state("b"), call)
+    assert end.state == (thinking_state("a"), thinking_state("b"))
 
 
 def test_calls_in_parallel_are_told_apart():
@@ -143,7 +143,7 @@ def test_what_is_cached_counts_as_input():
         "output_tokens_details": {"thinking_tokens": 4},
         "input_tokens": None,
     }
-    assert ended([start, *says(0, "a"), {**stops(), "usage": details}, STOP]).usage == Usage(
+    assert read_end([start, *says(0, "a"), {**stops(), "usage": details}, STOP]).usage == Usage(
         input=95, output=9, cached=70, cache_written=20, reasoning=4
     )
 
@@ -174,7 +174,7 @@ def test_a_server_that_does_not_stream_is_understood():
         TextDelta(text="Hi"),
         CallStarted(index=0, id="x", name="look"),
         CallDelta(index=0, arguments="{}"),
-        ReplyEnd(finish="tool_calls", usage=Usage(input=1, output=2), state=(thought("hm"),)),
+        ReplyEnd(finish="tool_calls", usage=Usage(input=1, output=2), state=(thinking_state("hm"),)),
     ]
 
 

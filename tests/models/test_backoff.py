@@ -18,9 +18,9 @@ def test_our_own_wait_lies_between_half_and_all_of_the_doubled_base(failures: in
 
 
 @given(st.floats(-10, 1e9), CHANCE)
-def test_what_the_provider_asks_for_is_waited_up_to_a_cap(asked: float, chance: float):
-    least = min(max(asked, 0.0), 60.0)
-    assert least <= delay(1, asked, chance) <= least + 0.5
+def test_what_the_provider_asks_for_is_waited_up_to_a_cap(requested: float, chance: float):
+    least = min(max(requested, 0.0), 60.0)
+    assert least <= delay(1, requested, chance) <= least + 0.5
 
 
 def test_the_wait_doubles_with_each_failure_until_the_cap():

@@ -53,11 +53,11 @@ def test_options_given_stand_beside_those_of_the_provider():
     ],
 )
 def test_an_address_with_a_password_is_refused_without_showing_it(name: str, setting: str, key: str, url: str):
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         choose_model(name, {setting: url, key: "sk-1"})
-    assert setting in str(caught.value)
-    assert key in str(caught.value)
-    assert "hunter2" not in str(caught.value)
+    assert setting in str(caught_error.value)
+    assert key in str(caught_error.value)
+    assert "hunter2" not in str(caught_error.value)
 
 
 @pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "openai: gpt", "other:x", "DEMO"])
@@ -114,7 +114,7 @@ def test_a_bad_name_is_told_where_it_stands(name: str):
 
 
 def test_a_key_that_would_break_the_header_is_refused_without_showing_it():
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         choose_model("openai:gpt-5", {"OPENAI_API_KEY": "sk-secret\r\nX-Evil: 1"})
-    assert "OPENAI_API_KEY" in str(caught.value)
-    assert "secret" not in str(caught.value)
+    assert "OPENAI_API_KEY" in str(caught_error.value)
+    assert "secret" not in str(caught_error.value)

@@ -21,9 +21,9 @@ DELTAS: st.SearchStrategy[list[Delta]] = st.lists(
 
 @given(DELTAS)
 def test_joined_deltas_say_the_same_in_the_same_order(deltas: list[Delta]):
-    joined = list(join_deltas(deltas))
-    assert letters(joined) == letters(deltas)
-    assert list(join_deltas(joined)) == joined
+    joined_deltas = list(join_deltas(deltas))
+    assert letters(joined_deltas) == letters(deltas)
+    assert list(join_deltas(joined_deltas)) == joined_deltas
 
 
 def test_neighbours_that_say_more_of_the_same_become_one():

@@ -25,7 +25,7 @@ def user(words: Json) -> Json:
     return {"role": "user", "content": words}
 
 
-def called(name: str, arguments: str, id: str = "c1") -> Json:
+def call_row(name: str, arguments: str, id: str = "c1") -> Json:
     return {
         "role": "assistant",
         "content": None,
@@ -74,28 +74,28 @@ def test_words_become_calls_of_the_tools_they_need(words: Json, expected: list[t
 
 
 @pytest.mark.parametrize(
-    ("words", "call", "answer", "said"),
+    ("words", "call", "answer", "expected"),
     [
-        ("12*7?", called("calculator", '{"expression":"12*7"}'), "84", "12*7 = 84."),
+        ("12*7?", call_row("calculator", '{"expression":"12*7"}'), "84", "12*7 = 84."),
         (
             "现在几点",
-            called("current_time", "{}"),
+            call_row("current_time", "{}"),
             "2026-11-06 08:49:37 Friday, UTC",
             "现在的时间是 2026-11-06 08:49:37 Friday, UTC。",
         ),
         (
             "1/0",
-            called("calculator", '{"expression":"1/0"}'),
+            call_row("calculator", '{"expression":"1/0"}'),
             "'1/0' divides by zero.",
             "calculator answered: '1/0' divides by zero.",
         ),
-        ("hello", called("search", "{}"), "Tea; errors happen.", "search answered: Tea; errors happen."),
+        ("hello", call_row("search", "{}"), "Tea; errors happen.", "search answered: Tea; errors happen."),
     ],
 )
-def test_the_answer_uses_the_result_of_a_tool(words: str, call: Json, answer: str, said: str):
-    asked = (user(words), call, result(answer))
-    assert words_of(page(*asked)) == said
-    later = page(*asked, {"role": "assistant", "content": said}, user("1+1"))
+def test_the_answer_uses_the_result_of_a_tool(words: str, call: Json, answer: str, expected: str):
+    messages = (user(words), call, result(answer))
+    assert words_of(page(*messages)) == expected
+    later = page(*messages, {"role": "assistant", "content": expected}, user("1+1"))
     assert calls_of(later) == [("calculator", '{"expression":"1+1"}')]
 
 
@@ -120,10 +120,12 @@ def test_R13_a_summary_carries_on_what_was_known_and_is_in_the_users_language():
     settings, name = SummarySettings(locale="zh"), "Hello, I am Ann from Lyon."
     steps = [AssistantMessage(parts=(Text(text=f"Step {n}."),)) for n in range(99)]
     summary: str | None = None
-    for messages in ((said(name), *steps), (said("Plan the boat trip."),)):
+    for messages in ((user_message(name), *steps), (user_message("Plan the boat trip."),)):
         (piece,) = summary_pieces(messages, settings=settings, counter=OFFLINE)
-        asked = summary_request(piece, so_far=summary, settings=settings, counter=OFFLINE)
-        summary = words_of(page({"role": "system", "content": asked[0].text}, user(said_by(asked[1]))))
+        summary_messages = summary_request(piece, so_far=summary, settings=settings, counter=OFFLINE)
+        summary = words_of(
+            page({"role": "system", "content": summary_messages[0].text}, user(said_by(summary_messages[1])))
+        )
     assert summary == "\n".join(
         (
             "In short (by the demo model, an extract only):",
@@ -137,7 +139,7 @@ def test_R13_a_summary_carries_on_what_was_known_and_is_in_the_users_language():
     assert (long.count("\n"), "Line 0." in long, "Line 998." in long) == (24, True, True)
 
 
-def said(words: str) -> Message:
+def user_message(words: str) -> Message:
     return UserMessage(parts=(Text(text=words),))
 
 
@@ -153,6 +155,6 @@ def test_a_page_of_any_form_gets_an_answer(body: bytes):
     assert "demo model" in words_of(body)
 
 
-@pytest.mark.parametrize(("words", "said"), [("我不想活了", CARE["zh"]), ("I want to die", CARE["en"])])
-def test_who_is_in_need_gets_no_demonstration(words: str, said: str):
-    assert words_of(page(user(words))) == said
+@pytest.mark.parametrize(("words", "expected"), [("我不想活了", CARE["zh"]), ("I want to die", CARE["en"])])
+def test_who_is_in_need_gets_no_demonstration(words: str, expected: str):
+    assert words_of(page(user(words))) == expected

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from recto.conversation.json import Json
 from recto.conversation.message_files import InputFile
 from recto.conversation.messages import File, FileKind, Key
-from recto.models.demo.demo_model import reply_to
-from recto.models.demo.demo_page import DemoCall, read_page
+from recto.models.demo.demo_model import DemoCall, read_page, reply_to
 from recto.page.prompt.reminder import Locale, reminder, with_reminder
-from tests.models.test_demo import called, page, result, user
+from tests.models.test_demo import call_row, page, result, user
 
 OFFERED = ("calculator", "current_time", "read_files")
 
@@ -34,7 +33,7 @@ def calls(*messages: Json, tools: tuple[str, ...] = OFFERED) -> list[DemoCall]:
 
 
 def answer(words: str, rows: Json) -> str:
-    call = called("read_files", '{"ids":["r-0"]}')
+    call = call_row("read_files", '{"ids":["r-0"]}')
     return reply_to(page(said(words), call, result(json.dumps(rows)), tools=OFFERED)).text
 
 

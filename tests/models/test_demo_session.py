@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from recto.conversation.json import Json
-from recto.models.demo.demo_model import reply_to
-from recto.models.demo.demo_page import DemoReply
-from tests.models.test_demo import called, page, result, user
+from recto.models.demo.demo_model import DemoReply, reply_to
+from tests.models.test_demo import call_row, page, result, user
 
 TOOLS = ("ace-text_search", "filesystem-create", "filesystem-read", "filesystem-edit", "terminal-execute")
 NO_PROJECT = "The workspace is empty, so there is nothing to search."
@@ -23,7 +22,7 @@ def replay(results: Sequence[str], words: str = "Fix the failing tests.") -> tup
     names: list[str] = []
     for number, text in enumerate(results):
         ((name, arguments),) = reply_to(page(*messages, tools=TOOLS)).calls
-        messages += [called(name, json.dumps(arguments), f"c{number}"), result(text, f"c{number}")]
+        messages += [call_row(name, json.dumps(arguments), f"c{number}"), result(text, f"c{number}")]
         names.append(name)
     return names, reply_to(page(*messages, tools=TOOLS))
 

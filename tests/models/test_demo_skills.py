@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.models.demo.demo_model import reply_to
-from recto.models.demo.demo_page import DemoCall
+from recto.models.demo.demo_model import DemoCall, reply_to
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.directory import use_skill_offer
 from recto.skills.expert import ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
-from tests.models.test_demo import called, result, user
+from tests.models.test_demo import call_row, result, user
 
 BAZI = Skill(
     name="bazi",
@@ -94,7 +93,7 @@ def text(scene: Scene, *messages: Json) -> str:
 
 def done(name: str, answer: Json, arguments: Json = None, id: str = "c1") -> Sequence[Json]:
     """Return a call of this turn and its answer."""
-    return called(name, json.dumps(arguments or {}), id), result(json.dumps(answer), id)
+    return call_row(name, json.dumps(arguments or {}), id), result(json.dumps(answer), id)
 
 
 @pytest.mark.parametrize(

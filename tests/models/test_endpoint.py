@@ -27,16 +27,16 @@ def model_at(url: str, *, key: str = "", timeouts: Timeouts | None = None) -> En
 
 
 async def deltas_of(model: EndpointModel, into: list[Delta] | None = None) -> list[Delta]:
-    found: list[Delta] = [] if into is None else into
+    deltas: list[Delta] = [] if into is None else into
     try:
         async for delta in model.stream(BODY):
-            found += [delta]
+            deltas += [delta]
     finally:
         await model.aclose()
-    return found
+    return deltas
 
 
-async def answered(answer: Answer, *, timeouts: Timeouts | None = None) -> list[Delta]:
+async def read_answer(answer: Answer, *, timeouts: Timeouts | None = None) -> list[Delta]:
     with ModelServer([answer]) as server:
         return await deltas_of(model_at(server.url, timeouts=timeouts))
 
@@ -45,7 +45,7 @@ async def answered(answer: Answer, *, timeouts: Timeouts | None = None) -> list[
 async def test_a_reply_comes_as_deltas_and_one_end():
     answer = Answer(text="Hi you", reasoning="hm", usage=Usage(input=9, output=3, cached=4, reasoning=1))
     state = Opaque(provider="openai", model="m", place="field", name="reasoning_content", data='"hm"')
-    assert await answered(answer) == [
+    assert await read_answer(answer) == [
         ReasoningDelta(text="hm"),
         TextDelta(text="Hi you"),
         ReplyEnd(finish="stop", usage=Usage(input=9, output=3, cached=4, reasoning=1), state=(state,)),
@@ -78,36 +78,36 @@ ENDINGS: dict[str, tuple[Answer, bool]] = {
 @pytest.mark.asyncio
 async def test_a_reply_is_whole_only_if_its_last_word_or_its_frame_says_so(answer: Answer, is_whole: bool):
     if is_whole:
-        assert isinstance((await answered(answer))[-1], ReplyEnd)
+        assert isinstance((await read_answer(answer))[-1], ReplyEnd)
     else:
         with pytest.raises(ModelCutOff):
-            await answered(answer)
+            await read_answer(answer)
 
 
 @pytest.mark.asyncio
 async def test_a_compressed_answer_is_told_to_be_unreadable():
     with pytest.raises(ModelCutOff, match="compressed"):
-        await answered(Answer(text="a", headers=(("Content-Encoding", "gzip"),)))
+        await read_answer(Answer(text="a", headers=(("Content-Encoding", "gzip"),)))
 
 
 @pytest.mark.asyncio
 async def test_a_server_that_does_not_stream_is_understood():
     body = b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
     answer = Answer(body=body, headers=(("Content-Type", "application/json"),))
-    assert await answered(answer) == [TextDelta(text="Hi"), ReplyEnd(finish="stop")]
+    assert await read_answer(answer) == [TextDelta(text="Hi"), ReplyEnd(finish="stop")]
 
 
 @pytest.mark.asyncio
 async def test_an_error_under_a_good_status_is_an_error():
     body = b'{"error":{"message":"slow down","code":429}}'
     with pytest.raises(ModelBusy, match="slow down"):
-        await answered(Answer(body=body, headers=(("Content-Type", "application/json"),)))
+        await read_answer(Answer(body=body, headers=(("Content-Type", "application/json"),)))
 
 
 @pytest.mark.asyncio
 async def test_a_redirect_is_refused_and_not_followed():
     with pytest.raises(ModelRefused, match="307"):
-        await answered(Answer(status=307, headers=(("Location", "/v1/chat/completions"),), body=b""))
+        await read_answer(Answer(status=307, headers=(("Location", "/v1/chat/completions"),), body=b""))
 
 
 @pytest.mark.parametrize(("delay", "seconds"), [("34.5s", 34.5), ("soon", None), (7, None)])
@@ -115,25 +115,25 @@ async def test_a_redirect_is_refused_and_not_followed():
 async def test_the_details_of_a_gemini_refusal_give_the_time_to_wait(delay: Json, seconds: float | None):
     info: Json = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}
     body = dump({"error": {"code": 429, "message": "slow", "details": [{"@type": "Help"}, info]}})
-    refused = Answer(status=429, headers=(("Content-Type", "application/json"),), body=body)
-    with ModelServer([refused]) as server, pytest.raises(ModelBusy) as caught:
+    rejection = Answer(status=429, headers=(("Content-Type", "application/json"),), body=body)
+    with ModelServer([rejection]) as server, pytest.raises(ModelBusy) as caught_error:
         endpoint = Endpoint(base_url=f"{server.root}/v1beta", protocol=GEMINI_CONTENT)
         await deltas_of(EndpointModel("m", endpoint))
-    assert caught.value.retry_after == seconds
+    assert caught_error.value.retry_after == seconds
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("7", 7.0), ("Fri, 06 Nov 2026 08:49:47 GMT", 10.0), ("x", None)])
 @pytest.mark.asyncio
 async def test_busy_says_how_long_to_wait(value: str, seconds: float | None):
-    with pytest.raises(ModelBusy) as caught:
-        await answered(failure(429, retry_after=value))
-    assert caught.value.retry_after == seconds
+    with pytest.raises(ModelBusy) as caught_error:
+        await read_answer(failure(429, retry_after=value))
+    assert caught_error.value.retry_after == seconds
 
 
 @pytest.mark.asyncio
 async def test_a_refusal_whose_body_is_cut_is_still_the_refusal():
     with pytest.raises(ModelRefused, match="KEY_SETTING"):
-        await answered(Answer(status=401, body=b'{"error":"no"}', cut_at=3))
+        await read_answer(Answer(status=401, body=b'{"error":"no"}', cut_at=3))
 
 
 @pytest.mark.asyncio
@@ -147,7 +147,7 @@ async def test_of_an_address_that_cannot_be_reached_only_the_host_and_the_settin
 @pytest.mark.asyncio
 async def test_a_server_that_never_answers_is_unreachable_in_time():
     with pytest.raises(ModelUnreachable, match="no response in time"):
-        await answered(Answer(hang=True), timeouts=QUICK)
+        await read_answer(Answer(hang=True), timeouts=QUICK)
 
 
 @pytest.mark.asyncio
@@ -179,8 +179,8 @@ async def test_cancelling_the_task_ends_the_call_at_once(answer: Answer):
 
 def test_what_an_agent_asks_for_stands_over_the_usual_and_what_the_model_was_given_over_both():
     model = EndpointModel("m", Endpoint(base_url="http://x"), options={"temperature": 0, "seed": 1})
-    asked = model.options_for(Sampling(temperature=0.5, max_tokens=9, tool_choice="none"), has_tools=False)
-    assert asked == {**model.options, "temperature": 0, "seed": 1, "max_tokens": 9}
+    options = model.options_for(Sampling(temperature=0.5, max_tokens=9, tool_choice="none"), has_tools=False)
+    assert options == {**model.options, "temperature": 0, "seed": 1, "max_tokens": 9}
 
 
 def test_the_key_is_not_in_what_is_printed_of_an_endpoint():

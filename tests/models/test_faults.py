@@ -55,7 +55,7 @@ def test_the_usual_wordings_for_a_page_that_is_too_long_are_known(message: str):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message", "wanted"),
+    ("kind", "message", "expected"),
     [
         ("overloaded_error", "Overloaded", ModelBusy),
         ("rate_limit_error", "Slow down", ModelBusy),
@@ -71,8 +71,10 @@ def test_the_usual_wordings_for_a_page_that_is_too_long_are_known(message: str):
         ("a_later_error", "who knows", ModelUnreachable),
     ],
 )
-def test_an_error_of_anthropic_inside_a_stream_is_known_by_its_type(kind: str, message: str, wanted: type[ModelError]):
-    assert type(stream_fault({"type": kind, "message": message}, BLAME)) is wanted
+def test_an_error_of_anthropic_inside_a_stream_is_known_by_its_type(
+    kind: str, message: str, expected: type[ModelError]
+):
+    assert type(stream_fault({"type": kind, "message": message}, BLAME)) is expected
 
 
 def test_who_is_overloaded_is_not_said_to_be_asked_too_often():

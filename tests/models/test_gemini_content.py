@@ -26,11 +26,11 @@ def calls(name: str = "look", **fields: Json) -> Json:
 
 def read(*events: Mapping[str, Json]) -> list[Delta]:
     reader = ContentReader(model="m")
-    found = [delta for event in events for delta in reader.read(dump(event))]
-    return [*[delta for delta in found if not isinstance(delta, ReplyUsage)], reader.end()]
+    deltas = [delta for event in events for delta in reader.read(dump(event))]
+    return [*[delta for delta in deltas if not isinstance(delta, ReplyUsage)], reader.end()]
 
 
-def ended(*events: Mapping[str, Json]) -> ReplyEnd:
+def read_end(*events: Mapping[str, Json]) -> ReplyEnd:
     last = read(*events)[-1]
     assert isinstance(last, ReplyEnd)
     return last
@@ -47,28 +47,31 @@ def test_words_and_thoughts_come_as_they_are_said():
 
 
 def test_calls_come_whole_with_the_id_they_were_given_or_none():
-    signed: Json = {"functionCall": {"name": "look", "args": {"at": "好"}}, "thoughtSignature": "c2ln"}
-    found = read(says(signed), says(calls("time", id="f1")), STOP)
-    assert found[:-1] == [
+    signed_block: Json = {"functionCall": {"name": "look", "args": {"at": "好"}}, "thoughtSignature": "c2ln"}
+    deltas = read(says(signed_block), says(calls("time", id="f1")), STOP)
+    assert deltas[:-1] == [
         CallStarted(index=0, id="", name="look"),
         CallDelta(index=0, arguments='{"at":"好"}'),
         CallStarted(index=1, id="f1", name="time"),
         CallDelta(index=1, arguments="{}"),
     ]
-    assert found[-1] == ReplyEnd(finish="tool_calls", call_state={0: signature_state("c2ln", "m")})
+    assert deltas[-1] == ReplyEnd(finish="tool_calls", call_state={0: signature_state("c2ln", "m")})
 
 
 def test_what_signs_words_stands_behind_them_and_they_are_joined_to_no_others():
-    end = ended(says({"text": "a"}), says({"text": "b", "thoughtSignature": "cw=="}), says({"text": "c"}), STOP)
+    end = read_end(says({"text": "a"}), says({"text": "b", "thoughtSignature": "cw=="}), says({"text": "c"}), STOP)
     assert end.parts == (Text(text="a"), Text(text="b"), signature_state("cw==", "m"), Text(text="c"))
 
 
 def test_a_signature_without_words_and_a_part_nobody_knows_are_kept_as_they_came():
     alone: Json = {"text": "", "thoughtSignature": "cw=="}
-    end = ended(says(CODE), says({"text": "a"}), says(alone, finish="STOP"))
-    code, signed = part_state({"executableCode": {"language": "PYTHON", "code": "1"}}, "m"), part_state(alone, "m")
-    assert end.parts == (code, Text(text="a"), signed)
-    assert end.state == (code, signed)
+    end = read_end(says(CODE), says({"text": "a"}), says(alone, finish="STOP"))
+    code, signed_state = (
+        part_state({"executableCode": {"language": "PYTHON", "code": "1"}}, "m"),
+        part_state(alone, "m"),
+    )
+    assert end.parts == (code, Text(text="a"), signed_state)
+    assert end.state == (code, signed_state)
 
 
 def test_a_prompt_that_was_blocked_is_filtered():
@@ -89,8 +92,8 @@ def test_thoughts_are_beside_the_answer_and_the_last_count_stands():
     }
     reader = ContentReader(model="m")
     events = [{**says({"text": "a"}), "usageMetadata": first}, {**STOP, "usageMetadata": last}]
-    found = [delta for event in events for delta in reader.read(dump(event))]
-    assert found == [ReplyUsage(usage=Usage(input=10)), TextDelta(text="a")]
+    deltas = [delta for event in events for delta in reader.read(dump(event))]
+    assert deltas == [ReplyUsage(usage=Usage(input=10)), TextDelta(text="a")]
     assert reader.end().usage == Usage(input=11, output=7, cached=8, reasoning=4)
     assert read_usage({}) is None
 
@@ -119,5 +122,5 @@ def test_a_call_without_a_name_is_no_reply():
     ],
 )
 def test_what_says_nothing_adds_nothing(event: Mapping[str, Json]):
-    found = [delta for delta in read(event, STOP) if isinstance(delta, (TextDelta, ReasoningDelta, CallStarted))]
-    assert found == []
+    deltas = [delta for delta in read(event, STOP) if isinstance(delta, (TextDelta, ReasoningDelta, CallStarted))]
+    assert deltas == []

@@ -33,9 +33,10 @@ def read(*chunks: Chunk | bytes) -> list[Delta]:
 
 def calls_in(deltas: list[Delta]) -> list[tuple[str, str, str]]:
     started = [delta for delta in deltas if isinstance(delta, CallStarted)]
-    written = [delta for delta in deltas if isinstance(delta, CallDelta)]
+    call_deltas = [delta for delta in deltas if isinstance(delta, CallDelta)]
     return [
-        (one.id, one.name, "".join(more.arguments for more in written if more.index == one.index)) for one in started
+        (one.id, one.name, "".join(more.arguments for more in call_deltas if more.index == one.index))
+        for one in started
     ]
 
 
@@ -148,8 +149,8 @@ def test_unknown_fields_of_a_call_are_kept_as_decoding_a_call_keeps_them():
         call(index=1, id="b", type="function", function=function, extra_content=extra),
         chunk("tool_calls"),
     )
-    written: Json = {"id": "b", "type": "function", "function": function, "extra_content": extra}
-    (message,) = decode([{"role": "assistant", "content": None, "tool_calls": [written]}], model="m")
+    call_row: Json = {"id": "b", "type": "function", "function": function, "extra_content": extra}
+    (message,) = decode([{"role": "assistant", "content": None, "tool_calls": [call_row]}], model="m")
     assert isinstance(message, AssistantMessage)
     assert end_of(deltas).call_state == {1: message.tool_calls[0].state}
 

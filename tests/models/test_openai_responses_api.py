@@ -13,7 +13,7 @@ from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, Re
 
 Event = Mapping[str, Json]
 WIRE = "openai-responses"
-USED: Json = {"input_tokens": 3, "output_tokens": 2}
+USAGE_ROW: Json = {"input_tokens": 3, "output_tokens": 2}
 USAGE = Usage(input=3, output=2)
 
 
@@ -51,10 +51,10 @@ def calls(place: int, *pieces: str, id: str = "call_a") -> list[Event]:
 
 
 def ends(kind: str = "completed", **response: Json) -> Event:
-    return {"type": f"response.{kind}", "response": {"usage": USED, **response}}
+    return {"type": f"response.{kind}", "response": {"usage": USAGE_ROW, **response}}
 
 
-def thought(place: int, *parts: str) -> Opaque:
+def reasoning_item(place: int, *parts: str) -> Opaque:
     summary = [{"type": "summary_text", "text": words} for words in parts]
     item = {"type": "reasoning", "id": f"rs_{place}", "summary": summary, "encrypted_content": "gAAA"}
     return Opaque(provider=WIRE, model="m", place="block", name="reasoning", data=dump(item).decode())
@@ -62,11 +62,11 @@ def thought(place: int, *parts: str) -> Opaque:
 
 def read(*events: Event) -> list[Delta]:
     reader = ResponsesReader(model="m")
-    found = [delta for event in events for delta in reader.read(dump(event))]
-    return [*found, reader.end()]
+    deltas = [delta for event in events for delta in reader.read(dump(event))]
+    return [*deltas, reader.end()]
 
 
-def ended(*events: Event) -> ReplyEnd:
+def read_end(*events: Event) -> ReplyEnd:
     last = read(*events)[-1]
     assert isinstance(last, ReplyEnd)
     return last
@@ -77,23 +77,25 @@ def test_a_summary_is_shown_part_by_part_and_the_thought_kept_with_what_goes_bac
         ReasoningDelta(text="One."),
         ReasoningDelta(text="\n\nTwo."),
         TextDelta(text="So."),
-        ReplyEnd(finish="stop", usage=USAGE, state=(thought(0, "One.", "Two."),)),
+        ReplyEnd(finish="stop", usage=USAGE, state=(reasoning_item(0, "One.", "Two."),)),
     ]
 
 
 def test_thoughts_of_two_items_are_told_apart():
-    found = read(*thinks(0, "One."), *thinks(1, "Two."), *says(2, "So."), ends())
-    assert found[:2] == [ReasoningDelta(text="One."), ReasoningDelta(text="\n\nTwo.")]
-    assert found[-1] == ReplyEnd(finish="stop", usage=USAGE, state=(thought(0, "One."), thought(1, "Two.")))
+    deltas = read(*thinks(0, "One."), *thinks(1, "Two."), *says(2, "So."), ends())
+    assert deltas[:2] == [ReasoningDelta(text="One."), ReasoningDelta(text="\n\nTwo.")]
+    assert deltas[-1] == ReplyEnd(
+        finish="stop", usage=USAGE, state=(reasoning_item(0, "One."), reasoning_item(1, "Two."))
+    )
 
 
 def test_a_thought_that_was_not_encrypted_does_not_go_back():
-    assert ended(*thinks(0, "One.", sealed=None), *says(1, "So."), ends()).state == ()
+    assert read_end(*thinks(0, "One.", sealed=None), *says(1, "So."), ends()).state == ()
 
 
 def test_a_thought_that_is_not_whole_does_not_go_back():
-    begun = added(0, type="reasoning", id="rs_0", encrypted_content="gA")
-    assert ended(begun, *says(1, "So."), ends()).state == ()
+    start = added(0, type="reasoning", id="rs_0", encrypted_content="gA")
+    assert read_end(start, *says(1, "So."), ends()).state == ()
 
 
 def test_a_call_is_put_together_and_has_the_thought_that_led_to_it():
@@ -101,30 +103,34 @@ def test_a_call_is_put_together_and_has_the_thought_that_led_to_it():
         CallStarted(index=0, id="call_a", name="look"),
         CallDelta(index=0, arguments='{"a":'),
         CallDelta(index=0, arguments="1}"),
-        ReplyEnd(finish="tool_calls", usage=USAGE, call_state={0: thought(0)}),
+        ReplyEnd(finish="tool_calls", usage=USAGE, call_state={0: reasoning_item(0)}),
     ]
 
 
 def test_each_call_has_its_own_thought_and_words_theirs():
-    found = ended(
+    end = read_end(
         *thinks(0), *says(1, "I look."), *thinks(2), *calls(3, "{}"), *thinks(4), *calls(5, "{}", id="call_b"), ends()
     )
-    assert (found.state, found.call_state, found.parts) == ((thought(0),), {0: thought(2), 1: thought(4)}, ())
+    assert (end.state, end.call_state, end.parts) == (
+        (reasoning_item(0),),
+        {0: reasoning_item(2), 1: reasoning_item(4)},
+        (),
+    )
 
 
 def test_what_comes_in_another_order_is_kept_in_that_order():
-    found = ended(*calls(0, "{}"), *thinks(1), *says(2, "So."), ends())
+    end = read_end(*calls(0, "{}"), *thinks(1), *says(2, "So."), ends())
     call = ToolCall(id="call_a", name="look", arguments="{}")
-    assert (found.finish, found.parts) == ("tool_calls", (call, thought(1), Text(text="So.")))
+    assert (end.finish, end.parts) == ("tool_calls", (call, reasoning_item(1), Text(text="So.")))
 
 
 def test_what_words_are_for_goes_back_with_them():
-    found = ended(*says(0, "I look.", phase="commentary"), *says(1, "So.", phase="final_answer"), ends())
+    end = read_end(*says(0, "I look.", phase="commentary"), *says(1, "So.", phase="final_answer"), ends())
     first, second = (
         Opaque(provider=WIRE, model="m", place="field", name="phase", data=data)
         for data in ('"commentary"', '"final_answer"')
     )
-    assert found.parts == (first, Text(text="I look."), second, Text(text="So."))
+    assert end.parts == (first, Text(text="I look."), second, Text(text="So."))
 
 
 def test_what_a_tool_of_the_providers_does_is_passed_over():
@@ -140,10 +146,10 @@ def test_an_item_that_comes_whole_is_said_at_once():
     call: dict[str, Json] = {"type": "function_call", "call_id": "call_a", "name": "look", "arguments": "{}"}
     words: Json = [{"type": "output_text", "text": "a"}]
     summary: Json = [{"text": "One."}, {"text": "Two."}]
-    found = read(
+    deltas = read(
         whole(0, type="reasoning", summary=summary), whole(1, type="message", content=words), whole(2, **call), ends()
     )
-    assert found[:-1] == [
+    assert deltas[:-1] == [
         ReasoningDelta(text="One.\n\nTwo."),
         TextDelta(text="a"),
         CallStarted(index=0, id="call_a", name="look"),
@@ -154,7 +160,7 @@ def test_an_item_that_comes_whole_is_said_at_once():
 def test_a_reply_that_does_not_stream_is_read_as_one():
     streamed = (*thinks(0, "One."), *says(1, "So."), *calls(2, "{}"))
     items: Json = [event["item"] for event in streamed if event["type"] == "response.output_item.done"]
-    body: Event = {"object": "response", "status": "completed", "error": None, "output": items, "usage": USED}
+    body: Event = {"object": "response", "status": "completed", "error": None, "output": items, "usage": USAGE_ROW}
     assert read(body) == list(join_deltas(read(*streamed, ends())))
     assert read(ends(output=items)) == read(body)
 
@@ -169,12 +175,12 @@ def test_a_reply_that_does_not_stream_is_read_as_one():
     ],
 )
 def test_a_reply_that_is_incomplete_says_why(details: Json, finish: str):
-    found = ended(
+    end = read_end(
         added(0, type="message"), adds("output_text", 0, "Too lo"), ends("incomplete", incomplete_details=details)
     )
-    assert (found.finish, found.usage) == (finish, USAGE)
+    assert (end.finish, end.usage) == (finish, USAGE)
     body: Event = {"object": "response", "status": "incomplete", "output": [], "incomplete_details": details}
-    assert ended(body).finish == finish
+    assert read_end(body).finish == finish
 
 
 def test_a_refusal_is_words_and_the_reply_refused():

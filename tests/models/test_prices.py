@@ -106,7 +106,7 @@ def test_a_file_of_ones_own_stands_for_all_of_the_list(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("currency = ", "not valid TOML"),
         ("", "currency"),
@@ -118,8 +118,8 @@ def test_a_file_of_ones_own_stands_for_all_of_the_list(tmp_path: Path):
         (HEAD + "extra = 1\n", "extra"),
     ],
 )
-def test_a_list_with_a_mistake_is_refused_by_its_file_and_field(text: str, said: str):
-    with pytest.raises(SettingsError, match=rf"my\.toml.*{said}"):
+def test_a_list_with_a_mistake_is_refused_by_its_file_and_field(text: str, expected: str):
+    with pytest.raises(SettingsError, match=rf"my\.toml.*{expected}"):
         parse_prices(text, "my.toml")
 
 

@@ -9,7 +9,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.page.wire.base import WireName
-from recto.testing.gemini_answers import signature
+from recto.testing.answer_bytes import signature
 from recto.testing.model_server import Answer, Call, failure
 from tests.flow.in_process import in_process, types_of
 from tests.page.page_rules import orphans
@@ -64,19 +64,21 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_P7_thoughts_and_calls_go_back_in_their_place_over_turns(
     wire: WireName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    model, path, field, called = TURNS[wire]
+    model, path, field, call_path = TURNS[wire]
     thread = new_id()
     async with in_process(tmp_path, monkeypatch, model=model) as server:
         events = await server.run("What colour is it?", LOOKS, Answer(text="Green."), thread=thread)
         later = await server.run("Thanks.", Answer(text="Good bye."), thread=thread)
         requests = server.model.requests
     assert types_of(events)[-1] == types_of(later)[-1] == "RUN_FINISHED"
-    shown = [str(sent.event["delta"]) for sent in events if sent.event["type"] == "REASONING_MESSAGE_CONTENT"]
-    assert "".join(shown) == "Hm."
+    texts = [
+        str(received.event["delta"]) for received in events if received.event["type"] == "REASONING_MESSAGE_CONTENT"
+    ]
+    assert "".join(texts) == "Hm."
     assert [request.path for request in requests] == [path] * 3
     assert [orphans(request.page, wire) for request in requests] == [[], [], []]
     for request in requests[1:]:
-        assert [item for item in cast("Sequence[Json]", request.page[field]) if item in called] == called
+        assert [item for item in cast("Sequence[Json]", request.page[field]) if item in call_path] == call_path
     # Within a turn each request begins with the whole previous one.
     assert requests[1].body.startswith(requests[0].body.rstrip(b"]}"))
 
@@ -94,15 +96,15 @@ async def test_P7_a_gemini_turn_goes_back_with_its_signatures_and_ids_of_ours(
     assert [request.path for request in requests] == [path] * 3
     assert [orphans(request.page, "gemini") for request in requests] == [[], [], []]
     contents = cast("Sequence[Mapping[str, Sequence[Mapping[str, Json]]]]", requests[2].page["contents"])
-    _, called, answered, said, _ = contents
-    words, first, second = called["parts"]
+    _, call_turn, answer_turn, reply, _ = contents
+    words, first, second = call_turn["parts"]
     assert words == {"text": "I write."}
     assert (first.get("thoughtSignature"), "thoughtSignature" in second) == (signature(calls), False)
-    made = [cast("Mapping[str, Json]", part["functionCall"]) for part in (first, second)]
-    results = [cast("Mapping[str, Json]", part["functionResponse"]) for part in answered["parts"]]
-    assert [result["id"] for result in results] == [call["id"] for call in made]
+    own_calls = [cast("Mapping[str, Json]", part["functionCall"]) for part in (first, second)]
+    results = [cast("Mapping[str, Json]", part["functionResponse"]) for part in answer_turn["parts"]]
+    assert [result["id"] for result in results] == [call["id"] for call in own_calls]
     assert [(result["name"], result["response"]) for result in results] == [("note", {"output": "noted a"})] * 2
-    assert said["parts"] == [{"text": "Written."}, {"text": "", "thoughtSignature": signature(done)}]
+    assert reply["parts"] == [{"text": "Written."}, {"text": "", "thoughtSignature": signature(done)}]
 
 
 async def test_nothing_is_stored_at_openai_and_a_reply_that_only_thought_does_not_block_its_thread(
@@ -125,8 +127,8 @@ async def test_a_fault_in_the_stream_is_asked_again_and_a_refusal_or_a_filter_en
     async with in_process(tmp_path, monkeypatch, model=RESPONSES) as server:
         broken = Answer(text="Half", fault=("server_error", "oops"))
         assert types_of(await server.run("hello", broken, Answer(text="Whole.")))[-1] == "RUN_FINISHED"
-        refused = await server.run("hello", failure(401, "no such key"))
+        rejection = await server.run("hello", failure(401, "no such key"))
         filtered = await server.run("Say it.", Answer(text="It is", finish="content_filter"))
-    assert [events[-1].event["type"] for events in (refused, filtered)] == ["RUN_ERROR", "RUN_ERROR"]
+    assert [events[-1].event["type"] for events in (rejection, filtered)] == ["RUN_ERROR", "RUN_ERROR"]
     assert filtered[-1].event["code"] == "filtered"
-    assert "It is" in "".join(str(sent.event.get("delta", "")) for sent in filtered)
+    assert "It is" in "".join(str(received.event.get("delta", "")) for received in filtered)

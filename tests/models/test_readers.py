@@ -22,7 +22,7 @@ WIRES = tuple(PROTOCOLS)
 OPENAI, ANTHROPIC, RESPONSES, GEMINI = "openai", "anthropic", "openai-responses", "gemini"
 words = st.text(st.characters(codec="utf-8"), max_size=20)
 calls = st.lists(st.sampled_from(["{}", '{"a":"好"}']), max_size=2).map(
-    lambda found: tuple(Call(name="look", arguments=arguments, id=f"c{n}") for n, arguments in enumerate(found))
+    lambda items: tuple(Call(name="look", arguments=arguments, id=f"c{n}") for n, arguments in enumerate(items))
 )
 answers = st.builds(
     Answer, text=words, reasoning=words, calls=calls, finish=st.sampled_from((None, "length", "content_filter"))
@@ -75,13 +75,13 @@ def letters(deltas: list[Delta]) -> list[tuple[object, ...]]:
 def test_a_reply_reads_the_same_however_its_bytes_are_cut(wire: str, answer: Answer, places: list[int]):
     body, whole, pieced = render(answer, wire), reader_of(wire), reader_of(wire)
     borders = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
-    found = list(join_deltas(read(whole, [body])))
+    deltas = list(join_deltas(read(whole, [body])))
     apart = read(pieced, [body[start:end] for start, end in pairwise(borders)])
-    assert (letters(apart), pieced.end()) == (letters(found), whole.end())
-    assert "".join(delta.text for delta in found if isinstance(delta, TextDelta)) == answer.text
-    assert "".join(delta.text for delta in found if isinstance(delta, ReasoningDelta)) == answer.reasoning
-    assert [delta.name for delta in found if isinstance(delta, CallStarted)] == ["look"] * len(answer.calls)
-    assert [delta.arguments for delta in found if isinstance(delta, CallDelta)] == [
+    assert (letters(apart), pieced.end()) == (letters(deltas), whole.end())
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == answer.text
+    assert "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta)) == answer.reasoning
+    assert [delta.name for delta in deltas if isinstance(delta, CallStarted)] == ["look"] * len(answer.calls)
+    assert [delta.arguments for delta in deltas if isinstance(delta, CallDelta)] == [
         call.arguments for call in answer.calls
     ]
     assert whole.end().usage == answer.usage
@@ -93,14 +93,14 @@ def test_a_stream_cut_at_any_byte_is_the_beginning_of_its_reply_and_never_a_shor
     wire: str, answer: Answer, data: st.DataObject
 ):
     body, whole, cut = render(answer, wire), reader_of(wire), reader_of(wire)
-    wanted = letters(read(whole, [body]))
-    found = letters(read(cut, [body[: data.draw(st.integers(0, len(body) - 1))]]))
-    assert wanted[: len(found)] == found
+    expected = letters(read(whole, [body]))
+    letters_read = letters(read(cut, [body[: data.draw(st.integers(0, len(body) - 1))]]))
+    assert expected[: len(letters_read)] == letters_read
     try:
-        ended = cut.end()
+        reply_end = cut.end()
     except ModelCutOff:
         return
-    assert (found, ended.finish) == (wanted, whole.end().finish)
+    assert (letters_read, reply_end.finish) == (expected, whole.end().finish)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -180,10 +180,10 @@ ERRORS: list[tuple[str, Json, type[ModelError]]] = [
 @pytest.mark.parametrize(("wire", "event", "kind"), ERRORS)
 def test_an_error_in_the_stream_is_the_error_it_names(wire: str, event: Json, kind: type[ModelError]):
     reader = reader_of(wire)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as caught_error:
         list(reader.read(dump(event)))
         reader.end()
-    assert type(caught.value) is kind
+    assert type(caught_error.value) is kind
 
 
 COUNTS = {OPENAI: "prompt_tokens", ANTHROPIC: "input_tokens", RESPONSES: "input_tokens", GEMINI: "promptTokenCount"}

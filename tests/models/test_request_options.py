@@ -19,7 +19,7 @@ from tests.page.oracles import breaches
 from tests.page.page_rules import parse
 
 SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
-PARSED: Json = {
+PARSED_OPTIONS: Json = {
     "type": "object",
     "properties": {"a": {"type": "string"}},
     "required": ["a"],
@@ -47,16 +47,16 @@ def request_options(provider: str, model: str, sampling: Sampling, *, has_tools:
     return BY_NAME[provider].protocol.request_options(model, sampling, has_tools=has_tools)
 
 
-def openai(asked: Sampling, provider: str = "openai") -> Mapping[str, Json]:
-    return request_options(provider, "gpt-5", asked, has_tools=True)
+def openai(sampling: Sampling, provider: str = "openai") -> Mapping[str, Json]:
+    return request_options(provider, "gpt-5", sampling, has_tools=True)
 
 
-def responses(asked: Sampling) -> Mapping[str, Json]:
-    return request_options("openai-responses", "gpt-5", asked, has_tools=True)
+def responses(sampling: Sampling) -> Mapping[str, Json]:
+    return request_options("openai-responses", "gpt-5", sampling, has_tools=True)
 
 
-def anthropic(asked: Sampling, model: str = NEW) -> Mapping[str, Json]:
-    return request_options("anthropic", model, asked, has_tools=True)
+def anthropic(sampling: Sampling, model: str = NEW) -> Mapping[str, Json]:
+    return request_options("anthropic", model, sampling, has_tools=True)
 
 
 @pytest.mark.parametrize("provider", BY_NAME)
@@ -87,22 +87,22 @@ CHOICES: dict[str, tuple[Json, Json, Json, Json]] = {
 
 @pytest.mark.parametrize("provider", CHOICES)
 def test_a_choice_of_tool_is_written_as_the_provider_does(provider: str):
-    for choice, wanted in zip(("auto", "none", "required", "look"), CHOICES[provider], strict=True):
-        found = request_options(provider, NEW, Sampling(tool_choice=choice), has_tools=True)
-        assert found == (
-            {"toolConfig": {"functionCallingConfig": wanted}} if provider == "gemini" else {"tool_choice": wanted}
+    for choice, expected in zip(("auto", "none", "required", "look"), CHOICES[provider], strict=True):
+        options = request_options(provider, NEW, Sampling(tool_choice=choice), has_tools=True)
+        assert options == (
+            {"toolConfig": {"functionCallingConfig": expected}} if provider == "gemini" else {"tool_choice": expected}
         )
 
 
 def test_an_answer_of_openai_follows_the_schema_strictly():
-    schema: Json = {"name": "answer", "strict": True, "schema": PARSED}
+    schema: Json = {"name": "answer", "strict": True, "schema": PARSED_OPTIONS}
     assert openai(Sampling(output=SCHEMA)) == {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def test_responses_have_their_own_words_for_the_same():
-    asked = Sampling(temperature=0.0, max_tokens=9, reasoning_effort="low", tool_choice="look", output=SCHEMA)
-    answer: Json = {"type": "json_schema", "name": "answer", "strict": True, "schema": PARSED}
-    assert responses(asked) == {
+    sampling = Sampling(temperature=0.0, max_tokens=9, reasoning_effort="low", tool_choice="look", output=SCHEMA)
+    answer: Json = {"type": "json_schema", "name": "answer", "strict": True, "schema": PARSED_OPTIONS}
+    assert responses(sampling) == {
         "temperature": 0.0,
         "max_output_tokens": 9,
         "reasoning": {"effort": "low", "summary": "auto"},
@@ -119,19 +119,19 @@ def test_without_tools_there_is_no_choice_of_one(provider: str, choice: str):
 
 def test_an_answer_of_anthropic_follows_the_schema():
     assert anthropic(Sampling(output=SCHEMA)) == {
-        "output_config": {"format": {"type": "json_schema", "schema": PARSED}}
+        "output_config": {"format": {"type": "json_schema", "schema": PARSED_OPTIONS}}
     }
 
 
 @pytest.mark.parametrize(
-    ("effort", "wanted"), [("minimal", "low"), ("low", "low"), ("medium", "medium"), ("high", "high")]
+    ("effort", "expected"), [("minimal", "low"), ("low", "low"), ("medium", "medium"), ("high", "high")]
 )
 @pytest.mark.parametrize("model", [NEW, MIDDLE, "claude-mythos-preview", "somebody-elses"])
-def test_models_of_today_think_as_long_as_they_want_with_so_much_effort(model: str, effort: Effort, wanted: str):
+def test_models_of_today_think_as_long_as_they_want_with_so_much_effort(model: str, effort: Effort, expected: str):
     thinking: Json = {"type": "adaptive", "display": "summarized"}
     assert anthropic(Sampling(reasoning_effort=effort), model) == {
         "thinking": thinking,
-        "output_config": {"effort": wanted},
+        "output_config": {"effort": expected},
     }
 
 
@@ -141,9 +141,9 @@ def test_models_of_today_think_as_long_as_they_want_with_so_much_effort(model: s
 )
 @pytest.mark.parametrize("model", [OLD, "claude-sonnet-4-20250514", "claude-3-7-sonnet-20250219", "claude-opus-4-5"])
 def test_older_models_are_given_tokens_to_think(model: str, effort: Effort, limit: int | None, budget: int):
-    found = anthropic(Sampling(reasoning_effort=effort, max_tokens=limit), model)
+    options = anthropic(Sampling(reasoning_effort=effort, max_tokens=limit), model)
     limits = {"max_tokens": limit} if limit else {}
-    assert found == {"thinking": {"type": "enabled", "budget_tokens": budget}, **limits}
+    assert options == {"thinking": {"type": "enabled", "budget_tokens": budget}, **limits}
     assert budget < (limit or MAX_TOKENS)
 
 
@@ -168,24 +168,24 @@ def test_a_model_that_must_call_a_tool_is_not_asked_to_think(choice: str, model:
     assert "thinking" not in anthropic(Sampling(tool_choice=choice, reasoning_effort="high"), model)
 
 
-def gemini(asked: Sampling, model: str = "gemini-3-pro") -> Mapping[str, Json]:
-    return request_options("gemini", model, asked, has_tools=True)
+def gemini(sampling: Sampling, model: str = "gemini-3-pro") -> Mapping[str, Json]:
+    return request_options("gemini", model, sampling, has_tools=True)
 
 
 def test_gemini_is_asked_in_its_generation_config():
-    asked = Sampling(temperature=0.0, max_tokens=9, output=SCHEMA)
-    assert gemini(asked) == {
+    sampling = Sampling(temperature=0.0, max_tokens=9, output=SCHEMA)
+    assert gemini(sampling) == {
         "generationConfig": {
             "temperature": 0.0,
             "maxOutputTokens": 9,
             "responseMimeType": "application/json",
-            "responseJsonSchema": PARSED,
+            "responseJsonSchema": PARSED_OPTIONS,
         }
     }
 
 
 @pytest.mark.parametrize(
-    ("model", "effort", "wanted"),
+    ("model", "effort", "expected"),
     [
         ("gemini-3-pro-preview", "low", {"thinkingLevel": "LOW"}),
         ("gemini-3.1-flash", "minimal", {"thinkingLevel": "MINIMAL"}),
@@ -196,8 +196,8 @@ def test_gemini_is_asked_in_its_generation_config():
         ("gemini-2.5-flash-lite", "high", {"thinkingBudget": 24_576}),
     ],
 )
-def test_gemini_thinks_by_level_or_by_tokens_and_shows_it(model: str, effort: Effort, wanted: dict[str, Json]):
-    config: Json = {"thinkingConfig": {"includeThoughts": True, **wanted}}
+def test_gemini_thinks_by_level_or_by_tokens_and_shows_it(model: str, effort: Effort, expected: dict[str, Json]):
+    config: Json = {"thinkingConfig": {"includeThoughts": True, **expected}}
     assert gemini(Sampling(reasoning_effort=effort), model) == {"generationConfig": config}
 
 
@@ -222,9 +222,11 @@ def test_an_output_that_is_no_schema_is_refused(provider: str, output: str):
     model=st.sampled_from([NEW, MIDDLE, OLD, "gemini-3-pro", "gemini-2.5-flash", "gemini-2.0-flash"]),
 )
 def test_the_providers_own_types_accept_the_fields(sampling: Sampling, has_tools: bool, model: str):
-    for provider, known in BY_NAME.items():
+    for provider, endpoint in BY_NAME.items():
         options = request_options(provider, model, sampling, has_tools=has_tools)
-        asked = {**known.protocol.options, **options}
-        page, _ = assemble(Facts(log=TALK, target=Target(wire=known.protocol.wire, model=model), options=asked))
+        all_options = {**endpoint.protocol.options, **options}
+        page, _ = assemble(
+            Facts(log=TALK, target=Target(wire=endpoint.protocol.wire, model=model), options=all_options)
+        )
         body = parse(page)
-        assert breaches(body, known.protocol.wire) == []
+        assert breaches(body, endpoint.protocol.wire) == []

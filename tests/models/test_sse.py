@@ -24,9 +24,9 @@ def cut(whole: bytes, places: list[int]) -> list[bytes]:
 
 
 @given(st.lists(st.lists(LINES, min_size=1, max_size=3), max_size=4), LINE_ENDS, st.lists(st.integers(0, 400)))
-def test_any_fragmentation_gives_the_data_that_was_sent(sent: list[list[str]], end: str, places: list[int]):
-    text = "".join("".join(f"data: {line}{end}" for line in event) + end for event in sent)
-    assert read(cut(text.encode(), places)) == ["\n".join(event).encode() for event in sent]
+def test_any_fragmentation_gives_the_data_that_was_sent(data: list[list[str]], end: str, places: list[int]):
+    text = "".join("".join(f"data: {line}{end}" for line in event) + end for event in data)
+    assert read(cut(text.encode(), places)) == ["\n".join(event).encode() for event in data]
 
 
 def test_comments_other_fields_and_a_byte_order_mark_are_passed_over():

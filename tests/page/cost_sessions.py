@@ -55,8 +55,8 @@ class CostSession:
         lines = FILES[path]
         if self.chance.random() < 0.3:
             return READ, json.dumps({"filePath": f"./{path}", "startLine": 2}), "\n".join(lines[1:])
-        named = [path, self.chance.choice(list(FILES))] if self.chance.random() < 0.15 else path
-        return READ, json.dumps({"filePath": named}), "\n".join(f"{at}→{line}" for at, line in enumerate(lines))
+        names = [path, self.chance.choice(list(FILES))] if self.chance.random() < 0.15 else path
+        return READ, json.dumps({"filePath": names}), "\n".join(f"{at}→{line}" for at, line in enumerate(lines))
 
     def _edit(self) -> tuple[str, str, str]:
         path = self.chance.choice(list(FILES))
@@ -67,9 +67,9 @@ class CostSession:
         return EDIT, json.dumps(arguments), f"- {old}\n+ new"
 
     def _command(self) -> tuple[str, str, str]:
-        shown = self.chance.choice(list(FILES.values()))
-        report = {"stdout": "\n".join(shown), "exitCode": self.chance.choice((0, 0, 1))}
-        return COMMAND, '{"command": "cat"}', self.chance.choice((json.dumps(report), "\n".join(shown), "ok"))
+        visible_rows = self.chance.choice(list(FILES.values()))
+        report = {"stdout": "\n".join(visible_rows), "exitCode": self.chance.choice((0, 0, 1))}
+        return COMMAND, '{"command": "cat"}', self.chance.choice((json.dumps(report), "\n".join(visible_rows), "ok"))
 
     def _find(self) -> tuple[str, str, str]:
         return FIND, "{}", "\n".join(line for lines in FILES.values() for line in lines[:2])

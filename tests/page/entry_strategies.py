@@ -42,11 +42,11 @@ TOOLS = ("charge", "look", "ask")
 WORDS = ("", "hi", "one two three", "四 五")
 
 calls = st.builds(call, st.sampled_from(CALL_IDS), st.sampled_from(TOOLS))
-spoken = st.builds(Text, text=st.sampled_from(WORDS))
-users = st.builds(UserMessage, parts=st.tuples(spoken))
-texts = st.builds(AssistantMessage, parts=st.tuples(spoken))
+words = st.builds(Text, text=st.sampled_from(WORDS))
+users = st.builds(UserMessage, parts=st.tuples(words))
+texts = st.builds(AssistantMessage, parts=st.tuples(words))
 askers = st.lists(calls, min_size=1, max_size=3, unique_by=lambda one: one.id).map(
-    lambda asked: AssistantMessage(parts=tuple(asked))
+    lambda calls: AssistantMessage(parts=tuple(calls))
 )
 results = st.builds(result, st.just(""), st.sampled_from(CALL_IDS), st.sampled_from(WORDS))
 others = st.sampled_from(
@@ -59,18 +59,18 @@ others = st.sampled_from(
 )
 any_message: st.SearchStrategy[Message] = st.one_of(users, texts, askers, askers, results, results, others)
 # Ids as `entry_logs` gives them, and one that nobody has.
-known = st.sampled_from((*(f"m{place}" for place in range(8)), "nobody"))
+known_ids = st.sampled_from((*(f"m{place}" for place in range(8)), "nobody"))
 any_marker: st.SearchStrategy[Entry] = st.one_of(
     st.builds(SkillChanged, skill=st.sampled_from((None, "bazi", "tarot"))),
-    st.builds(ToolStarted, message=known, call=st.sampled_from(CALL_IDS)),
-    st.builds(ConfirmAsked, message=known, call=st.sampled_from(CALL_IDS), run=st.just("r"), seconds=st.just(60.0)),
-    st.builds(ConfirmDecided, interrupt=known, run=st.just("t"), approved=st.booleans()),
-    st.builds(FoldStep, results=st.tuples(known), model=st.sampled_from(("", "other"))),
+    st.builds(ToolStarted, message=known_ids, call=st.sampled_from(CALL_IDS)),
+    st.builds(ConfirmAsked, message=known_ids, call=st.sampled_from(CALL_IDS), run=st.just("r"), seconds=st.just(60.0)),
+    st.builds(ConfirmDecided, interrupt=known_ids, run=st.just("t"), approved=st.booleans()),
+    st.builds(FoldStep, results=st.tuples(known_ids), model=st.sampled_from(("", "other"))),
     st.builds(StateChanged, value=st.sampled_from(('{"a":1}', "null"))),
-    st.builds(Interrupted, message=known, reason=st.just("cancelled")),
-    st.builds(ReplyEnded, message=known, finish=st.sampled_from(("length", "refused", "filtered"))),
-    st.builds(Compacted, upto=known, summary=st.just("so far")),
-    st.builds(RolledBack, to=known),
+    st.builds(Interrupted, message=known_ids, reason=st.just("cancelled")),
+    st.builds(ReplyEnded, message=known_ids, finish=st.sampled_from(("length", "refused", "filtered"))),
+    st.builds(Compacted, upto=known_ids, summary=st.just("so far")),
+    st.builds(RolledBack, to=known_ids),
     st.builds(RolledBack, to=st.just("any user")),
     st.just(Undone()),
 )
@@ -79,22 +79,22 @@ any_marker: st.SearchStrategy[Entry] = st.one_of(
 def talks(most: int = 14) -> st.SearchStrategy[tuple[Message, ...]]:
     """Messages alone, numbered m0, m1 ..."""
     return st.lists(any_message, max_size=most).map(
-        lambda found: tuple(replace(message, id=f"m{place}") for place, message in enumerate(found))
+        lambda items: tuple(replace(message, id=f"m{place}") for place, message in enumerate(items))
     )
 
 
 def entry_logs(most: int = 16) -> st.SearchStrategy[tuple[Entry, ...]]:
     """Messages and markers in any order, numbered m0, m1 ... One in three entries is a marker."""
-    return st.lists(any_message | any_message | any_marker, max_size=most).map(_numbered)
+    return st.lists(any_message | any_message | any_marker, max_size=most).map(_number)
 
 
-def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _number(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     users = [place for place, entry in enumerate(entries) if isinstance(entry, UserMessage)]
     log: list[Entry] = []
     for place, entry in enumerate(entries):
         before = [f"m{one}" for one in users if one < place]
-        known = replace(entry, to=before[place % len(before)]) if _wants_a_user(entry) and before else entry
-        log.append(replace(known, id=f"m{place}"))
+        moved_entry = replace(entry, to=before[place % len(before)]) if _wants_a_user(entry) and before else entry
+        log.append(replace(moved_entry, id=f"m{place}"))
     return tuple(log)
 
 

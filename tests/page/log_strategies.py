@@ -107,19 +107,19 @@ def calls(draw: st.DrawFn) -> ToolCall:
     )
 
 
-def listed(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPart, ...]]:
+def tuples_of(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPart, ...]]:
     """A few parts of one message."""
     return st.lists(parts, max_size=3).map(tuple)
 
 
-shown = listed(parts_of_text | parts_of_text | files | states())
-said = st.lists(st.one_of(parts_of_text, calls(), calls(), states(), files), max_size=4)
-users = st.builds(UserMessage, parts=shown, name=st.sampled_from((None, None, "Ann")))
-assistants = st.builds(AssistantMessage, parts=said.map(tuple))
+user_parts = tuples_of(parts_of_text | parts_of_text | files | states())
+assistant_parts = st.lists(st.one_of(parts_of_text, calls(), calls(), states(), files), max_size=4)
+users = st.builds(UserMessage, parts=user_parts, name=st.sampled_from((None, None, "Ann")))
+assistants = st.builds(AssistantMessage, parts=assistant_parts.map(tuple))
 results = st.builds(
     ToolMessage,
     tool_call_id=st.sampled_from(CALL_IDS),
-    parts=shown,
+    parts=user_parts,
     error=st.sampled_from((None, None, None, "error")),
 )
 others = st.one_of(
@@ -136,11 +136,15 @@ any_message: st.SearchStrategy[Message] = st.one_of(users, assistants, results, 
 @st.composite
 def rounds(draw: st.DrawFn) -> list[Message]:
     """Calls with their results, as most of a real log is; now and then something comes between, or one is missing."""
-    asked = [replace(draw(calls()), id=id) for id in draw(st.permutations(CALL_IDS[:4]))[: draw(st.integers(1, 2))]]
-    answers = [ToolMessage(tool_call_id=call.id, parts=(Text(text=draw(texts)),)) for call in asked]
+    new_calls = [replace(draw(calls()), id=id) for id in draw(st.permutations(CALL_IDS[:4]))[: draw(st.integers(1, 2))]]
+    answers = [ToolMessage(tool_call_id=call.id, parts=(Text(text=draw(texts)),)) for call in new_calls]
     between = draw(st.lists(users | others, max_size=1)) if draw(st.integers(0, 3)) == 0 else []
     missing = 1 if draw(st.integers(0, 5)) == 0 else 0
-    return [AssistantMessage(parts=(*draw(st.lists(parts_of_text, max_size=1)), *asked)), *between, *answers[missing:]]
+    return [
+        AssistantMessage(parts=(*draw(st.lists(parts_of_text, max_size=1)), *new_calls)),
+        *between,
+        *answers[missing:],
+    ]
 
 
 @st.composite
@@ -177,8 +181,12 @@ def stamped(message: Message, number: int | None, minutes: int | None) -> Messag
 
 def newest_user(log: Sequence[Message]) -> tuple[str, UserMessage] | None:
     """The last user's message, and what the manifest calls it."""
-    found = [(place, message) for place, message in enumerate(log) if isinstance(message, UserMessage)]
-    return (found[-1][1].id or f"messages[{found[-1][0]}]", found[-1][1]) if found else None
+    users_by_place = [(place, message) for place, message in enumerate(log) if isinstance(message, UserMessage)]
+    return (
+        (users_by_place[-1][1].id or f"messages[{users_by_place[-1][0]}]", users_by_place[-1][1])
+        if users_by_place
+        else None
+    )
 
 
 def projects() -> st.SearchStrategy[Project]:

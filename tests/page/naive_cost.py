@@ -20,14 +20,14 @@ class NaiveResult:
     id: str
     tool: str
     text: str
-    asked: dict[str, object]
+    arguments: dict[str, object]
     asked_at: int
     failed: bool
 
     @property
     def files(self) -> list[str]:
-        named = self.asked.get("filePath")
-        names = cast("list[str]", named) if isinstance(named, list) else [named] if isinstance(named, str) else []
+        part = self.arguments.get("filePath")
+        names = cast("list[str]", part) if isinstance(part, list) else [part] if isinstance(part, str) else []
         return [name.removeprefix("./") for name in names]
 
     @property
@@ -39,80 +39,80 @@ class NaiveResult:
         return self.tool == EDIT and not self.failed
 
     @property
-    def quoted(self) -> list[str]:
-        several = cast("list[dict[str, str]]", self.asked.get("edits") or [])
-        texts = [cast("str", self.asked.get("searchContent") or ""), *[one["search"] for one in several]]
+    def quoted_lines(self) -> list[str]:
+        several = cast("list[dict[str, str]]", self.arguments.get("edits") or [])
+        texts = [cast("str", self.arguments.get("searchContent") or ""), *[one["search"] for one in several]]
         return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
 
 
 def naive_step(
-    messages: Sequence[Message], cost: CostSettings, folded: Collection[str], prices: CachePrices, *, cold: bool
+    messages: Sequence[Message], cost: CostSettings, folded_ids: Collection[str], prices: CachePrices, *, cold: bool
 ) -> tuple[set[str], int, int] | None:
     """The ids that the next step folds, the tokens it frees and those it has written again."""
     results = naive_results(messages)
     calls = sum(isinstance(message, AssistantMessage) for message in messages)
-    saved = {one.id: saved_by(one, cost) for one in messages if isinstance(one, ToolMessage)}
-    sizes = [size_of(message) - (saved[message.id] if message.id in folded else 0) for message in messages]
-    spent = [
+    savings = {one.id: saved_by(one, cost) for one in messages if isinstance(one, ToolMessage)}
+    sizes = [size_of(message) - (savings[message.id] if message.id in folded_ids else 0) for message in messages]
+    candidates = [
         one
         for one in results
-        if one.id not in folded
+        if one.id not in folded_ids
         and size_of(messages[one.place]) >= cost.least_result
         and is_spent(one, results, messages, cost)
     ]
-    if not spent or sum(sizes) < cost.least_page:
+    if not candidates or sum(sizes) < cost.least_page:
         return None
     if cold or prices.read == prices.write:
-        return {one.id for one in spent}, sum(saved[one.id] for one in spent), 0
+        return {one.id for one in candidates}, sum(savings[one.id] for one in candidates), 0
     cached = max(place for place, message in enumerate(messages) if isinstance(message, AssistantMessage))
-    found = None
+    best = None
     most = 0.0
-    for first in range(len(spent) - 1, -1, -1):
-        chosen = spent[first:]
-        gone = sum(saved[one.id] for one in chosen)
-        stays = max(sum(sizes[chosen[0].place : cached]) - gone, 0)
-        once, each = stays * (prices.write - prices.read), gone * prices.read
+    for first in range(len(candidates) - 1, -1, -1):
+        chosen_results = candidates[first:]
+        saving = sum(savings[one.id] for one in chosen_results)
+        stays = max(sum(sizes[chosen_results[0].place : cached]) - saving, 0)
+        once, each = stays * (prices.write - prices.read), saving * prices.read
         worth = each * calls * cost.horizon - once
-        if gone >= cost.least_step and once <= each * calls * cost.payback and worth > most:
-            found, most = ({one.id for one in chosen}, gone, stays), worth
-    return found
+        if saving >= cost.least_step and once <= each * calls * cost.payback and worth > most:
+            best, most = ({one.id for one in chosen_results}, saving, stays), worth
+    return best
 
 
 def naive_results(messages: Sequence[Message]) -> list[NaiveResult]:
     """Results of tools that are folded; a read that names no file is none."""
-    found = list[NaiveResult]()
+    results = list[NaiveResult]()
     for place, message in enumerate(messages):
         if not isinstance(message, ToolMessage):
             continue
-        made = [
+        calls = [
             (at, call)
             for at, reply in enumerate(messages[:place])
             if isinstance(reply, AssistantMessage)
             for call in reply.tool_calls
             if call.id == message.tool_call_id
         ]
-        at, call = made[-1]
+        at, call = calls[-1]
         text = "".join(part.text for part in message.parts if isinstance(part, Text))
         result = NaiveResult(
             place=place,
             id=message.id,
             tool=call.name,
             text=text,
-            asked=object_in(call.arguments),
+            arguments=object_in(call.arguments),
             asked_at=at,
             failed=has_failed(call.name, text),
         )
         if call.name in (READ, EDIT, COMMAND, FIND) and (call.name != READ or result.files):
-            found.append(result)
-    return found
+            results.append(result)
+    return results
 
 
 def object_in(text: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except ValueError:
         return {}
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, object]", result) if isinstance(result, dict) else {}
 
 
 def has_failed(tool: str, text: str) -> bool:
@@ -128,10 +128,10 @@ def saved_by(message: ToolMessage, cost: CostSettings) -> int:
 
 
 def is_spent(one: NaiveResult, results: Sequence[NaiveResult], messages: Sequence[Message], cost: CostSettings) -> bool:
-    touched = max([one.place, *[other.place for other in results if touches(other, one)]])
+    last_place = max([one.place, *[other.place for other in results if touches(other, one)]])
     calls = sum(isinstance(message, AssistantMessage) for message in messages)
     users = sum(isinstance(message, UserMessage) for message in messages)
-    later = messages[touched + 1 :]
+    later = messages[last_place + 1 :]
     idle = sum(isinstance(message, AssistantMessage) for message in later)
     turn = min(cost.turn_calls, calls / users) if users else 0
     idle += sum(isinstance(message, UserMessage) for message in later) * turn
@@ -149,7 +149,7 @@ def touches(later: NaiveResult, one: NaiveResult) -> bool:
 
 
 def is_quote(edit: NaiveResult, one: NaiveResult) -> bool:
-    return one.place < edit.asked_at and bool(edit.quoted) and all(line in one.text for line in edit.quoted)
+    return one.place < edit.asked_at and bool(edit.quoted_lines) and all(line in one.text for line in edit.quoted_lines)
 
 
 def window_of(one: NaiveResult, results: Sequence[NaiveResult], messages: Sequence[Message], cost: CostSettings) -> int:
@@ -159,11 +159,11 @@ def window_of(one: NaiveResult, results: Sequence[NaiveResult], messages: Sequen
     near = [edit for edit in quoting if came_soon(edit, results, messages, cost)]
     if len(quoting) >= cost.quoting_edits and len(near) >= cost.touched_share * len(quoting):
         return cost.window
-    is_part = "startLine" in one.asked
+    is_part = "startLine" in one.arguments
     for file in one.files:
         later = [other for other in results if other.place > one.place and file in other.files]
-        edited = any(other.is_edit for other in later)
-        if not (edited and (is_part or any(other.is_read for other in later))):
+        is_edited = any(other.is_edit for other in later)
+        if not (is_edited and (is_part or any(other.is_read for other in later))):
             return cost.read_window
     return cost.edited_window
 

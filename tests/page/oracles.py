@@ -94,21 +94,21 @@ def _check_any(value: object, hints: Sequence[object], where: str) -> Sequence[s
     return min([list(_check(value, hint, where)) for hint in hints], key=_distance)
 
 
-def _distance(found: Sequence[str]) -> tuple[int, int]:
+def _distance(results: Sequence[str]) -> tuple[int, int]:
     """How far a value is from one type of a union: the type it agrees with deepest is the nearest."""
-    deepest = max(line.partition(" ")[0].count(".") + line.partition(" ")[0].count("[") for line in found)
-    return -deepest, len(found)
+    deepest = max(line.partition(" ")[0].count(".") + line.partition(" ")[0].count("[") for line in results)
+    return -deepest, len(results)
 
 
 def _check_fields(value: object, hint: type, where: str) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield f"{where} is {value!r}, no {hint.__name__}"
         return
-    known, given = _hints(hint), cast("Mapping[str, object]", value)
-    yield from (f"{where}.{name} is no field of {hint.__name__}" for name in given.keys() - known.keys())
-    yield from (f"{where}.{name} is missing" for name in known if _is_required(known[name]) and name not in given)
-    for name in given.keys() & known.keys():
-        yield from _check(given[name], known[name], f"{where}.{name}")
+    hints, fields = _hints(hint), cast("Mapping[str, object]", value)
+    yield from (f"{where}.{name} is no field of {hint.__name__}" for name in fields.keys() - hints.keys())
+    yield from (f"{where}.{name} is missing" for name in hints if _is_required(hints[name]) and name not in fields)
+    for name in fields.keys() & hints.keys():
+        yield from _check(fields[name], hints[name], f"{where}.{name}")
 
 
 def _check_values(value: object, hint: object, where: str) -> Iterator[str]:

@@ -11,12 +11,12 @@ from recto.page.body import Page
 from recto.page.manifest import Manifest
 from recto.page.wire.base import WireName
 
-Parsed: TypeAlias = Mapping[str, object]
-SHOWN = ("kept", "folded", "repaired")
+ParsedTurn: TypeAlias = Mapping[str, object]
+VISIBLE_DECISIONS = ("kept", "folded", "repaired")
 PART_FIELDS = {"text", "inlineData", "fileData", "functionCall", "functionResponse"}
 
 
-def parse(page: Page) -> Parsed:
+def parse(page: Page) -> ParsedTurn:
     """The body as a provider reads it."""
     body = load(page.body)
     assert isinstance(body, dict)
@@ -51,7 +51,7 @@ def gaps(page: Page, manifest: Manifest) -> Iterator[str]:
 def lies(manifest: Manifest, log: Sequence[Message]) -> Iterator[str]:
     """Decisions that are not what happened, and messages that are not in the manifest exactly once."""
     for part, span in zip(manifest.parts, manifest.spans, strict=True):
-        if (part.decision in SHOWN) != (span is not None):
+        if (part.decision in VISIBLE_DECISIONS) != (span is not None):
             yield f"{part.source} is {part.decision} and spans {span}"
         if part.decision == "kept" and (part.rule or part.receipts or part.tokens_before != part.tokens_after):
             yield f"{part.source} is kept, by {part.rule}"
@@ -67,13 +67,13 @@ def lies(manifest: Manifest, log: Sequence[Message]) -> Iterator[str]:
         yield f"the manifest tells of {sources}, the log has {logged}"
 
 
-def orphans(body: Parsed, wire: WireName) -> list[str]:
+def orphans(body: ParsedTurn, wire: WireName) -> list[str]:
     """Breaches of what the provider demands of calls, results and turns."""
     field, judge = JUDGES[wire]
-    return list(judge(cast("Sequence[Parsed]", body[field])))
+    return list(judge(cast("Sequence[ParsedTurn]", body[field])))
 
 
-def _openai_breaches(messages: Sequence[Parsed]) -> Iterator[str]:
+def _openai_breaches(messages: Sequence[ParsedTurn]) -> Iterator[str]:
     waiting: list[object] = []
     for place, message in enumerate(messages):
         if message["role"] == "tool":
@@ -84,7 +84,7 @@ def _openai_breaches(messages: Sequence[Parsed]) -> Iterator[str]:
             continue
         if waiting:
             yield f"messages[{place}] comes before the answers to {waiting}"
-        calls = cast("Sequence[Parsed]", message.get("tool_calls", ()))
+        calls = cast("Sequence[ParsedTurn]", message.get("tool_calls", ()))
         waiting = [call["id"] for call in calls]
         if len(set(waiting)) != len(waiting):
             yield f"messages[{place}] calls twice under one id: {waiting}"
@@ -94,67 +94,67 @@ def _openai_breaches(messages: Sequence[Parsed]) -> Iterator[str]:
         yield f"nothing answers {waiting}"
 
 
-def _says_something(message: Parsed) -> bool:
+def _says_something(message: ParsedTurn) -> bool:
     return any(value for name, value in message.items() if name != "role")
 
 
-def _responses_breaches(items: Sequence[Parsed]) -> Iterator[str]:
-    asked: list[object] = []
-    answered: list[object] = []
+def _responses_breaches(items: Sequence[ParsedTurn]) -> Iterator[str]:
+    call_ids: list[object] = []
+    answer_ids: list[object] = []
     for place, (item, following) in enumerate(pairwise((*items, {}))):
         match item.get("type"):
             case "function_call":
-                asked.append(item["call_id"])
+                call_ids.append(item["call_id"])
             case "function_call_output":
-                answered.append(item["call_id"])
-                if item["call_id"] not in asked:
+                answer_ids.append(item["call_id"])
+                if item["call_id"] not in call_ids:
                     yield f"input[{place}] answers {item['call_id']}, nobody asked"
             case "reasoning" if not _is_led_to(following):
                 yield f"input[{place}] is a thought without what it led to"
             case _:
                 pass
-    if sorted(map(str, asked)) != sorted(map(str, answered)) or len(set(asked)) != len(asked):
-        yield f"asked was {asked}, answered {answered}"
+    if sorted(map(str, call_ids)) != sorted(map(str, answer_ids)) or len(set(call_ids)) != len(call_ids):
+        yield f"asked was {call_ids}, answered {answer_ids}"
 
 
-def _is_led_to(item: Parsed) -> bool:
+def _is_led_to(item: ParsedTurn) -> bool:
     return item.get("role") == "assistant" or item.get("type") in ("reasoning", "function_call")
 
 
-def _anthropic_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
-    seen: list[object] = []
-    before: Parsed = {"role": "assistant", "content": []}
+def _anthropic_breaches(turns: Sequence[ParsedTurn]) -> Iterator[str]:
+    visible: list[object] = []
+    before: ParsedTurn = {"role": "assistant", "content": []}
     for place, (last, turn) in enumerate(pairwise((before, *turns))):
         if turn["role"] == last["role"]:
             yield f"messages[{place}] does not alternate: {turn['role']} again"
-        blocks = cast("Sequence[Parsed]", turn["content"])
+        blocks = cast("Sequence[ParsedTurn]", turn["content"])
         if not blocks:
             yield f"messages[{place}] is empty"
-        asked = _ids(last, "tool_use", "id")
-        answered = [block.get("tool_use_id") for block in blocks[: len(asked)]]
+        call_ids = _ids(last, "tool_use", "id")
+        answer_ids = [block.get("tool_use_id") for block in blocks[: len(call_ids)]]
         if (
-            sorted(map(str, answered)) != sorted(map(str, asked))
-            or _ids(turn, "tool_result", "tool_use_id") != answered
+            sorted(map(str, answer_ids)) != sorted(map(str, call_ids))
+            or _ids(turn, "tool_result", "tool_use_id") != answer_ids
         ):
-            yield f"messages[{place}] answers {answered}, asked was {asked}"
-        seen += _ids(turn, "tool_use", "id")
+            yield f"messages[{place}] answers {answer_ids}, asked was {call_ids}"
+        visible += _ids(turn, "tool_use", "id")
         yield from (
             f"messages[{place}] has a blank text" for block in blocks if not str(block.get("text", "x")).strip()
         )
     if turns and _ids(turns[-1], "tool_use", "id"):
         yield f"nothing answers {_ids(turns[-1], 'tool_use', 'id')}"
-    if len(set(seen)) != len(seen):
-        yield f"ids are used twice: {seen}"
+    if len(set(visible)) != len(visible):
+        yield f"ids are used twice: {visible}"
 
 
-def _ids(turn: Parsed, kind: str, name: str) -> list[object]:
-    return [block[name] for block in cast("Sequence[Parsed]", turn["content"]) if block["type"] == kind]
+def _ids(turn: ParsedTurn, kind: str, name: str) -> list[object]:
+    return [block[name] for block in cast("Sequence[ParsedTurn]", turn["content"]) if block["type"] == kind]
 
 
-def _gemini_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
-    before: Parsed = {"role": "model", "parts": []}
+def _gemini_breaches(turns: Sequence[ParsedTurn]) -> Iterator[str]:
+    before: ParsedTurn = {"role": "model", "parts": []}
     for place, (last, turn) in enumerate(pairwise((before, *turns))):
-        parts = cast("Sequence[Parsed]", turn["parts"])
+        parts = cast("Sequence[ParsedTurn]", turn["parts"])
         if turn["role"] == last["role"]:
             yield f"contents[{place}] does not alternate: {turn['role']} again"
         if not parts:
@@ -164,22 +164,22 @@ def _gemini_breaches(turns: Sequence[Parsed]) -> Iterator[str]:
                 yield f"contents[{place}] has a part of {sorted(part)}"
             if not str(part.get("text", "x")).strip() and "thoughtSignature" not in part:
                 yield f"contents[{place}] has a blank text"
-        asked, answered = _called(last, "functionCall"), _called(turn, "functionResponse")
-        if asked != answered:
-            yield f"contents[{place}] answers {answered}, asked was {asked}"
-        if len(set(asked)) != len(asked):
-            yield f"contents[{place - 1}] calls twice under one id: {asked}"
-    if turns and _called(turns[-1], "functionCall"):
-        yield f"nothing answers {_called(turns[-1], 'functionCall')}"
+        calls, results = _read_calls(last, "functionCall"), _read_calls(turn, "functionResponse")
+        if calls != results:
+            yield f"contents[{place}] answers {results}, asked was {calls}"
+        if len(set(calls)) != len(calls):
+            yield f"contents[{place - 1}] calls twice under one id: {calls}"
+    if turns and _read_calls(turns[-1], "functionCall"):
+        yield f"nothing answers {_read_calls(turns[-1], 'functionCall')}"
 
 
-def _called(turn: Parsed, kind: str) -> list[tuple[object, object]]:
+def _read_calls(turn: ParsedTurn, kind: str) -> list[tuple[object, object]]:
     """Calls or their results by id and name, in one order."""
-    found = [cast("Parsed", part[kind]) for part in cast("Sequence[Parsed]", turn["parts"]) if kind in part]
-    return sorted([(one["id"], one["name"]) for one in found], key=str)
+    results = [cast("ParsedTurn", part[kind]) for part in cast("Sequence[ParsedTurn]", turn["parts"]) if kind in part]
+    return sorted([(one["id"], one["name"]) for one in results], key=str)
 
 
-JUDGES: dict[WireName, tuple[str, Callable[[Sequence[Parsed]], Iterator[str]]]] = {
+JUDGES: dict[WireName, tuple[str, Callable[[Sequence[ParsedTurn]], Iterator[str]]]] = {
     "openai": ("messages", _openai_breaches),
     "openai-responses": ("input", _responses_breaches),
     "anthropic": ("messages", _anthropic_breaches),

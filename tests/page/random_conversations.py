@@ -153,10 +153,10 @@ class _Talk:
         return self.random.choice(ERRORS if self.random.random() < 0.12 else READ_TEXTS)
 
     def batch(self) -> None:
-        chosen = self.random.choices(self.paths, k=self.random.randint(1, 3))
-        wrapped = [{"path": path} if self.random.random() < 0.4 else path for path in chosen]
+        paths = self.random.choices(self.paths, k=self.random.randint(1, 3))
+        wrapped = [{"path": path} if self.random.random() < 0.4 else path for path in paths]
         junk: list[object] = [None, "", {"path": ""}, ["nested.py"], 7] if self.random.random() < 0.2 else []
-        parts = [{"type": "text", "text": self.read_content(), "path": path} for path in chosen]
+        parts = [{"type": "text", "text": self.read_content(), "path": path} for path in paths]
         content = parts if self.random.random() < 0.5 else self.read_content()
         self.exchange("filesystem-read", {"filePath": [*junk, *wrapped]}, content)
 
@@ -180,12 +180,12 @@ class _Talk:
 
     def several(self) -> None:
         """Parallel calls, of one id perhaps, answered in any order."""
-        asked = self.random.choices(self.ids, k=self.random.randint(2, 3))
+        ids = self.random.choices(self.ids, k=self.random.randint(2, 3))
         tools = ("filesystem-read", "filesystem-read", "terminal-execute", "ace-text_search")
-        calls = [function_call(id, self.random.choice(tools), self.read_arguments()) for id in asked]
+        calls = [function_call(id, self.random.choice(tools), self.read_arguments()) for id in ids]
         self.rows.append(asks_all(*calls, **self.log()))
-        self.random.shuffle(asked)
-        self.rows += [answers(id, self.report(), **self.log()) for id in asked if self.random.random() < 0.9]
+        self.random.shuffle(ids)
+        self.rows += [answers(id, self.report(), **self.log()) for id in ids if self.random.random() < 0.9]
 
     def stray(self) -> None:
         """A result of no call, or of one long answered, or of one that is yet to come."""
@@ -193,5 +193,5 @@ class _Talk:
 
     def say(self) -> None:
         system: Row = {"role": self.random.choice(("system", "developer")), "content": "Be brief.", **self.log()}
-        spoken: Row = {"role": "assistant", "content": "I see.", **self.log()}
-        self.rows.append(self.random.choice((user("Go on.", **self.log()), system, spoken)))
+        reply_row: Row = {"role": "assistant", "content": "I see.", **self.log()}
+        self.rows.append(self.random.choice((user("Go on.", **self.log()), system, reply_row)))

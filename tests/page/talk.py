@@ -27,8 +27,8 @@ def call(id: str, tool: str = "ls") -> ToolCall:
 def asks(id: str, *calls: str | ToolCall, text: str = "") -> AssistantMessage:
     """A reply with calls; one named by its id alone is a call of `ls`."""
     words: tuple[AssistantPart, ...] = (Text(text=text),) if text else ()
-    asked = tuple(call(one) if isinstance(one, str) else one for one in calls)
-    return AssistantMessage(id=id, parts=(*words, *asked))
+    tool_calls = tuple(call(one) if isinstance(one, str) else one for one in calls)
+    return AssistantMessage(id=id, parts=(*words, *tool_calls))
 
 
 def result(id: str, call_id: str, text: str = "out") -> ToolMessage:
@@ -37,5 +37,5 @@ def result(id: str, call_id: str, text: str = "out") -> ToolMessage:
 
 def reads(id: str, text: str, path: str = "a.ts") -> tuple[AssistantMessage, ToolMessage]:
     """A call that reads a file, `c{id}`, and its result, `t{id}`."""
-    asked = ToolCall(id=f"c{id}", name="filesystem-read", arguments=f'{{"filePath": "{path}"}}')
-    return AssistantMessage(id=f"a{id}", parts=(asked,)), result(f"t{id}", asked.id, text)
+    tool_call = ToolCall(id=f"c{id}", name="filesystem-read", arguments=f'{{"filePath": "{path}"}}')
+    return AssistantMessage(id=f"a{id}", parts=(tool_call,)), result(f"t{id}", tool_call.id, text)

@@ -49,14 +49,14 @@ def talk(content: str, error: str | None) -> tuple[Message, ...]:
     )
 
 
-@pytest.mark.parametrize(("content", "error", "shown"), CASES)
-def test_P11_the_model_reads_the_error_of_a_tool(content: str, error: str, shown: str):
+@pytest.mark.parametrize(("content", "error", "text"), CASES)
+def test_P11_the_model_reads_the_error_of_a_tool(content: str, error: str, text: str):
     page, manifest = assemble(Facts(log=talk(content, error), turn=Turn(response_id="r")))
     body = cast("Mapping[str, Sequence[Json]]", load_object(page.body))
-    assert body["messages"][-1] == {"role": "tool", "tool_call_id": "c", "content": shown}
+    assert body["messages"][-1] == {"role": "tool", "tool_call_id": "c", "content": text}
     assert list(gaps(page, manifest)) == []
     [part] = [part for part in manifest.parts if part.source == "t"]
-    assert (ERROR_ADDED.reason in part.reason) == (shown != content)
+    assert (ERROR_ADDED.reason in part.reason) == (text != content)
 
 
 def test_a_summary_knows_of_failures_too():

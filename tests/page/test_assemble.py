@@ -72,7 +72,7 @@ def contents(page: Page) -> list[object]:
     return [message["content"] for message in messages(page)]
 
 
-def said(facts: Facts) -> list[str]:
+def message_texts(facts: Facts) -> list[str]:
     return [str(content) for content in contents(assemble(facts)[0])]
 
 
@@ -155,8 +155,8 @@ def test_S1_what_the_budget_took_is_listed_behind_the_prompt():
     cases = tuple(Case(id=str(n), name=f"case {n}", content="word " * 40) for n in range(3))
     prompt = Prompt(identity="You are X.", cases=cases, data=(Datum(title="birth", text="data " * 100),))
     page, manifest = assemble(Facts(log=(user("u1", "hi"),), prompt=prompt, budget=80))
-    taken = [(part.source, part.decision) for part in manifest.parts if part.kind == "prompt"]
-    assert taken == [
+    decisions = [(part.source, part.decision) for part in manifest.parts if part.kind == "prompt"]
+    assert decisions == [
         ("case 2", "dropped"),
         ("case 1", "dropped"),
         ("case 0", "dropped"),
@@ -209,20 +209,20 @@ def test_S4_a_skill_change_is_a_marker_and_not_in_the_page():
 
 
 def test_F4_a_message_shows_no_more_files_than_the_agent_takes():
-    asked = user("u1", "look", *[document(f"k{n}", f"{n}.pdf") for n in range(3)])
-    facts = Facts(log=(asked,), turn=Turn(response_id="r1"), max_files=2)
-    assert said(facts)[0].count("<file>") == 2
+    question = user("u1", "look", *[document(f"k{n}", f"{n}.pdf") for n in range(3)])
+    facts = Facts(log=(question,), turn=Turn(response_id="r1"), max_files=2)
+    assert message_texts(facts)[0].count("<file>") == 2
     assert list(maps_of(facts).files) == ["r1-0", "r1-1"]
 
 
 def test_F1_the_locale_reaches_past_reminders_and_summaries():
     past = user("u1", "look", document("k0", "0.pdf"))
     log = (past, says("r1", "ok"), user("u2", "on"))
-    english = said(Facts(log=log, turn=Turn(response_id="r2"), locale="en-GB"))
+    english = message_texts(Facts(log=log, turn=Turn(response_id="r2"), locale="en-GB"))
     assert "Files available to the user in this turn:" in english[0]
     compacted = (*log, Compacted(id="c", upto="r1", summary="so far"))
-    assert said(Facts(log=compacted, locale="en"))[0].startswith("A summary of the conversation so far")
-    assert said(Facts(log=compacted))[0].startswith("以下是此前对话的摘要")
+    assert message_texts(Facts(log=compacted, locale="en"))[0].startswith("A summary of the conversation so far")
+    assert message_texts(Facts(log=compacted))[0].startswith("以下是此前对话的摘要")
 
 
 def test_S5_P11_the_manifest_says_what_tools_offered_in_words_leave_out():
@@ -232,8 +232,8 @@ def test_S5_P11_the_manifest_says_what_tools_offered_in_words_leave_out():
     native, words = (
         assemble(Facts(log=log, tools=(short, plain), tool_calling=calling))[1] for calling in ("native", "prompt")
     )
-    (sent,) = [part for part in native.parts if part.source == "use_skill"]
-    expected = sent._replace(tokens_before=900 - sent.tokens_after, tokens_after=0)
+    (rows,) = [part for part in native.parts if part.source == "use_skill"]
+    expected = rows._replace(tokens_before=900 - rows.tokens_after, tokens_after=0)
     assert [part for part in words.parts if part.kind == "tool"] == [expected]
     assert (expected.decision, expected.rule, expected.reason) == ("cut", "S5", "left out")
     assert [part.kind for part in words.parts] == ["envelope", "system", "tool", "message", "envelope"]
@@ -246,7 +246,7 @@ def test_P11_the_text_of_the_system_prompt_is_that_of_the_page():
     for calling in ("native", "prompt"):
         facts = Facts(log=log, prompt=Prompt(identity="I am."), budget=20, tools=(look,), tool_calling=calling)
         rendered = system_text(facts)
-        assert said(facts)[0] == rendered.text
+        assert message_texts(facts)[0] == rendered.text
         assert (rendered.over is None, "TOOLS_START" in rendered.text) == (calling == "native", calling == "prompt")
 
 
@@ -255,9 +255,9 @@ def test_R8_without_a_now_the_newest_time_of_the_whole_log_decides():
     log = (user("u1", "go"), calls("1", "run"), replace(answers("1", "out"), time=NOON))
     later = ReasoningMessage(id="x", time=NOON + timedelta(hours=1), text="never shown to a model")
     settings = FoldSettings(terminal=rule)
-    assert said(Facts(log=log, fold=settings))[2] == "out"
-    assert said(Facts(log=(*log, later), fold=settings))[2] == "old"
-    assert said(Facts(log=(*log, later), fold=settings, now=NOON))[2] == "out"
+    assert message_texts(Facts(log=log, fold=settings))[2] == "out"
+    assert message_texts(Facts(log=(*log, later), fold=settings))[2] == "old"
+    assert message_texts(Facts(log=(*log, later), fold=settings, now=NOON))[2] == "out"
 
 
 def test_D2_the_manifest_says_which_documents_were_cut_and_by_how_much():
@@ -276,8 +276,8 @@ def test_D2_the_manifest_says_which_documents_were_cut_and_by_how_much():
 
 def test_provider_state_in_a_user_message_survives_its_reminder():
     block = Opaque(provider="openai", model=None, place="block", name="video_url", data='{"type":"video_url"}')
-    asked = UserMessage(id="u1", parts=(Text(text="look"), block))
-    body = assemble(Facts(log=(asked,), turn=Turn(response_id="r1", admitted_at=NOON)))[0].body
+    question = UserMessage(id="u1", parts=(Text(text="look"), block))
+    body = assemble(Facts(log=(question,), turn=Turn(response_id="r1", admitted_at=NOON)))[0].body
     assert b'{"type":"video_url"}' in body
     assert b"# Current time" in body
 
@@ -290,8 +290,8 @@ HOSTILE = st.tuples(TEXTS, FORGERIES, TEXTS).map("".join)
 
 
 def test_a_page_for_a_wire_nobody_knows_is_refused():
-    known = "openai, openai-responses, anthropic, gemini"
-    with pytest.raises(WireError, match=rf"^wire: 'morse' is unknown; known: {known}$"):
+    formats = "openai, openai-responses, anthropic, gemini"
+    with pytest.raises(WireError, match=rf"^wire: 'morse' is unknown; known: {formats}$"):
         assemble(Facts(log=(user("u1", "hi"),), target=Target(wire="morse")))
 
 
@@ -302,8 +302,8 @@ def test_F3_nothing_but_us_opens_or_closes_a_reminder(name: str, result: str, va
     page, _ = assemble(Facts(log=log, turn=turn, urls=URLS, target=Target(wire=wire)))
     assert page.body.count(b"<system-reminder>") == 1
     assert page.body.count(b"</system-reminder>") == 1
-    said = json.dumps(messages(page)[0])
-    assert said.count("<file>") == said.count("</file>") == said.count("<context>") == 1
+    text = json.dumps(messages(page)[0])
+    assert text.count("<file>") == text.count("</file>") == text.count("<context>") == 1
 
 
 def turn_of(steps: Sequence[tuple[str, str]]) -> list[Entry]:
@@ -321,9 +321,9 @@ def test_within_a_turn_each_page_begins_with_the_one_before_or_says_why(steps: l
         after = assemble(
             Facts(log=log[:end], turn=TURN, history=5, target=Target(wire=wire), prompt=Prompt(identity="X"))
         )
-        found = prefix_break(SentPage.of(*before), SentPage.of(*after)) if before else None
-        assert found is None or found.cause == "fold_step"
-        if before and found is None:
+        first_break = prefix_break(SentPage.of(*before), SentPage.of(*after)) if before else None
+        assert first_break is None or first_break.cause == "fold_step"
+        if before and first_break is None:
             closing = len(before[0].segments[-1].data)
             assert after[0].body.startswith(before[0].body[:-closing])
         before = after
@@ -338,5 +338,5 @@ def test_no_page_exceeds_a_budget_without_saying_so(budget: int, sizes: list[int
     page, manifest = assemble(facts)
     system = next(part for part in manifest.parts if part.kind == "system")
     assert OFFLINE.count((str(contents(page)[0]),))[0] <= budget or f"over the budget of {budget}" in system.reason
-    shown = [part for part in manifest.parts if part.kind == "quote" and part.decision != "dropped"]
-    assert all(part.tokens_after <= quote + 4 for part in shown)
+    quote_parts = [part for part in manifest.parts if part.kind == "quote" and part.decision != "dropped"]
+    assert all(part.tokens_after <= quote + 4 for part in quote_parts)

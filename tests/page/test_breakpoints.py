@@ -73,8 +73,8 @@ def marked(value: Json, where: str = "") -> Iterator[str]:
             return
 
 
-def marks(found: tuple[Page, Manifest]) -> list[str]:
-    return [where.removeprefix(".").removesuffix(".cache_control") for where in marked(load(found[0].body))]
+def marks(result: tuple[Page, Manifest]) -> list[str]:
+    return [where.removeprefix(".").removesuffix(".cache_control") for where in marked(load(result[0].body))]
 
 
 def test_breakpoints_stand_after_tools_after_system_and_before_the_turn():
@@ -105,8 +105,8 @@ def test_other_wires_and_pages_without_an_admitted_turn_have_no_breakpoints():
 
 def test_no_breakpoint_is_put_on_thinking():
     thinking = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"type":"thinking"}')
-    thought = AssistantMessage(id="r0", parts=(Text(text="so"), thinking))
-    assert marks(page((asks(0), thought, asks(1)))) == ["cache_control", "tools[1]", "system[0]"]
+    reply = AssistantMessage(id="r0", parts=(Text(text="so"), thinking))
+    assert marks(page((asks(0), reply, asks(1)))) == ["cache_control", "tools[1]", "system[0]"]
 
 
 @pytest.mark.parametrize("calling", ["native", "prompt"])
@@ -124,12 +124,12 @@ def test_within_a_turn_no_breakpoint_moves_and_each_page_begins_with_the_one_bef
 
 def test_between_turns_the_breakpoint_moves_where_the_closed_turn_breaks_the_prefix_anyway():
     before, after = page(), page((*TALK, says(1), asks(2)))
-    found = prefix_break(SentPage.of(*before), SentPage.of(*after))
-    assert found
-    assert (found.cause, found.source) == ("turn_closed", "u1")
-    kept = before[0].body[: found.bytes_kept]
-    assert after[0].body.startswith(kept)
-    assert kept.endswith(b'"text":"answer 0"')
+    first_break = prefix_break(SentPage.of(*before), SentPage.of(*after))
+    assert first_break
+    assert (first_break.cause, first_break.source) == ("turn_closed", "u1")
+    prefix = before[0].body[: first_break.bytes_kept]
+    assert after[0].body.startswith(prefix)
+    assert prefix.endswith(b'"text":"answer 0"')
     assert marks(after)[-1] == "messages[3].content[0]"
 
     (answer,) = {one for one in before[0].segments if b"answer 0" in one.data}
@@ -151,13 +151,13 @@ def test_with_breakpoints_spans_tile_the_provider_accepts_the_body_and_there_are
     for number in range(turns):
         log += [asks(number), *(entry for n in range(calls) for entry in looks(10 * number + n))]
         log += [says(number)] if number < turns - 1 else []
-    found = page(log, tools=tools, prompt=prompt)
-    assert list(gaps(*found)) == []
-    assert len(marks(found)) <= 4
-    body = parse(found[0])
+    result = page(log, tools=tools, prompt=prompt)
+    assert list(gaps(*result)) == []
+    assert len(marks(result)) <= 4
+    body = parse(result[0])
     assert breaches(body, "anthropic") == []
     assert orphans(body, "anthropic") == []
-    bare = cast("Mapping[str, object]", _bare(load(found[0].body)))
+    bare = cast("Mapping[str, object]", _bare(load(result[0].body)))
     unmarked = page([_imported(entry) for entry in log], tools=tools, prompt=prompt)
     assert bare == _bare(load(unmarked[0].body))
 

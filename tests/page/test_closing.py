@@ -21,7 +21,7 @@ from tests.page.page_rules import gaps, orphans, parse
 from tests.page.talk import asks, result
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
-asked = UserMessage(id="u", parts=(Text(text="Tell me."),), response_id="r")
+question = UserMessage(id="u", parts=(Text(text="Tell me."),), response_id="r")
 partial = AssistantMessage(id="a", parts=(Text(text="Once upon "),))
 broken_off = Interrupted(id="i", message="a", reason="broken off")
 
@@ -38,7 +38,7 @@ def facts_of(log: Sequence[Entry], wire: WireName, calling: Literal["native", "p
     )
 
 
-def said(page: Page) -> list[Mapping[str, Json]]:
+def message_rows(page: Page) -> list[Mapping[str, Json]]:
     body = parse(page)
     (talk,) = {"messages", "contents", "input"} & body.keys()
     return list(cast("Sequence[Mapping[str, Json]]", body[talk]))
@@ -46,15 +46,15 @@ def said(page: Page) -> list[Mapping[str, Json]]:
 
 @EACH_WIRE
 def test_P8_a_turn_that_goes_on_after_a_cancel_ends_with_a_users_word(wire: WireName):
-    page, manifest = assemble(facts_of((asked, partial, broken_off), wire))
+    page, manifest = assemble(facts_of((question, partial, broken_off), wire))
     words: dict[str, Json] = {
         "openai": {"role": "user", "content": "Continue."},
         "openai-responses": {"type": "message", "role": "user", "content": "Continue."},
         "anthropic": {"role": "user", "content": [{"type": "text", "text": "Continue."}]},
         "gemini": {"role": "user", "parts": [{"text": "Continue."}]},
     }
-    assert said(page)[-1] == words[wire]
-    assert "Once upon " in str(said(page)[-2])
+    assert message_rows(page)[-1] == words[wire]
+    assert "Once upon " in str(message_rows(page)[-2])
     assert list(gaps(page, manifest)) == []
     part = manifest.parts[-2]
     described = (part.kind, part.source, part.role, part.decision, part.reason)
@@ -62,17 +62,17 @@ def test_P8_a_turn_that_goes_on_after_a_cancel_ends_with_a_users_word(wire: Wire
 
 
 def test_P8_the_word_is_in_the_language_of_the_agent():
-    page, _ = assemble(replace(facts_of((asked, partial), "openai"), locale="zh"))
-    assert said(page)[-1]["content"] == "请继续。"
+    page, _ = assemble(replace(facts_of((question, partial), "openai"), locale="zh"))
+    assert message_rows(page)[-1]["content"] == "请继续。"
 
 
 @EACH_WIRE
 @pytest.mark.parametrize(
     "log",
     [
-        (asked, asks("a", "c1"), result("t", "c1")),
-        (asked,),
-        (asked, AssistantMessage(id="a", parts=(Text(text=" \n"),)), asks("b", "c1"), result("t", "c1")),
+        (question, asks("a", "c1"), result("t", "c1")),
+        (question,),
+        (question, AssistantMessage(id="a", parts=(Text(text=" \n"),)), asks("b", "c1"), result("t", "c1")),
     ],
 )
 def test_a_page_that_ends_with_a_user_or_a_result_is_left_as_it_is(wire: WireName, log: tuple[Message, ...]):
@@ -81,12 +81,12 @@ def test_a_page_that_ends_with_a_user_or_a_result_is_left_as_it_is(wire: WireNam
 
 
 def test_a_conversation_of_others_only_loses_a_blank_that_its_provider_refuses():
-    log = (replace(asked, response_id=""), partial)
+    log = (replace(question, response_id=""), partial)
     page, manifest = assemble(Facts(log=log, target=Target(wire="anthropic")))
-    assert said(page)[-1] == {"role": "assistant", "content": [{"type": "text", "text": "Once upon"}]}
+    assert message_rows(page)[-1] == {"role": "assistant", "content": [{"type": "text", "text": "Once upon"}]}
     assert TRIMMED.reason in manifest.parts[-2].reason
     page, _ = assemble(Facts(log=log))
-    assert said(page)[-1]["content"] == "Once upon "
+    assert message_rows(page)[-1]["content"] == "Once upon "
 
 
 @given(logs(), st.sampled_from(tuple(WIRES)), st.sampled_from(("native", "prompt")))
@@ -95,7 +95,7 @@ def test_P8_no_page_of_a_turn_ends_with_the_assistant(
 ):
     page, manifest = assemble(facts_of(log, wire, calling))
     # Items of Responses that nobody says have no role: a call, which has a result behind it, or a result.
-    roles = [str(message.get("role", "tool")) for message in said(page)]
+    roles = [str(message.get("role", "tool")) for message in message_rows(page)]
     talk = [role for role in roles if role not in ("system", "developer")]
     assert not talk or talk[-1] in ("user", "tool")
     assert list(gaps(page, manifest)) == []

@@ -77,15 +77,15 @@ def test_R13_a_page_is_full_at_eighty_percent_of_the_window_or_what_is_set(
     ],
 )
 def test_R13_a_share_outside_zero_to_one_is_refused(name: str, share: float):
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         replace(TIGHT, **{name: share})
-    assert str(caught.value) == f"Setting compact.{name} is {share!r}; it is a share between 0 and 1."
+    assert str(caught_error.value) == f"Setting compact.{name} is {share!r}; it is a share between 0 and 1."
 
 
 def test_R13_a_window_without_tokens_is_refused():
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as caught_error:
         CompactSettings(window=0)
-    assert str(caught.value) == "Setting compact.window is 0; it is a number of tokens, 1 or more."
+    assert str(caught_error.value) == "Setting compact.window is 0; it is a number of tokens, 1 or more."
 
 
 # Where
@@ -115,9 +115,9 @@ def test_R13_the_cut_comes_before_the_trailing_tool_chain_and_the_question(log: 
 
 def cut(log: Log, least: int = 1) -> Entry | None:
     """The last message a summary would stand for."""
-    seen = view(log)
-    place = place_to_cut(seen, replace(TIGHT, least=least), WORDS)
-    return None if place is None else seen.messages[place]
+    log_view = view(log)
+    place = place_to_cut(log_view, replace(TIGHT, least=least), WORDS)
+    return None if place is None else log_view.messages[place]
 
 
 def test_R13_tokens_of_the_kept_question_and_of_what_is_summarised_are_not_won():
@@ -190,7 +190,7 @@ def test_R13_a_full_page_is_summarised_where_there_is_something_to_win(log: Log,
 # How the page stands after it
 
 
-def gone(*gaps: range) -> tuple[Gap, ...]:
+def dropped_gaps(*gaps: range) -> tuple[Gap, ...]:
     return tuple(Gap(places, SUMMARISED) for places in gaps)
 
 
@@ -200,32 +200,32 @@ def gone(*gaps: range) -> tuple[Gap, ...]:
         pytest.param((u1, a1), Draft(messages=(u1, a1), origins=range(2), notes={}), id="no summary"),
         pytest.param(
             (u1, a1, u2, summary_of("a1"), b2),
-            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=gone(range(2))),
+            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=dropped_gaps(range(2))),
             id="at a turn's start",
         ),
         pytest.param(
             (u1, a1, u2, a2, r2, a3, r3, summary_of("r2")),
-            Draft(messages=(u2, a3, r3), origins=[2, 5, 6], notes={}, gaps=gone(range(2), range(3, 5))),
+            Draft(messages=(u2, a3, r3), origins=[2, 5, 6], notes={}, gaps=dropped_gaps(range(2), range(3, 5))),
             id="inside a turn its question stays",
         ),
         pytest.param(
             (u1, a1, u2, b2, summary_of("b2")),
-            Draft(messages=(u2,), origins=[2], notes={}, gaps=gone(range(2), range(3, 4))),
+            Draft(messages=(u2,), origins=[2], notes={}, gaps=dropped_gaps(range(2), range(3, 4))),
             id="after the end the last question stays until the next",
         ),
         pytest.param(
             (u1, a1, summary_of("a1"), u2, b2, summary_of("b2"), u5),
-            Draft(messages=(u5,), origins=[4], notes={}, gaps=gone(range(4))),
+            Draft(messages=(u5,), origins=[4], notes={}, gaps=dropped_gaps(range(4))),
             id="the newest of two",
         ),
         pytest.param(
             (u1, a1, u2, summary_of("a1"), b2, RolledBack(to="u2"), Undone()),
-            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=gone(range(2))),
+            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=dropped_gaps(range(2))),
             id="again after the undo",
         ),
         pytest.param(
             (u1, a1, summary_of("a1"), u2, b2, u5, summary_of("b2"), RolledBack(to="u5")),
-            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=gone(range(2))),
+            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=dropped_gaps(range(2))),
             id="an older one again after a rollback past the newer",
         ),
     ],
@@ -271,43 +271,47 @@ def test_F3_a_summary_ends_neither_its_tag_nor_forges_a_reminder():
 
 @given(entry_logs(), shares())
 def test_R13_a_cut_leaves_the_turns_question_and_the_last_calls_with_their_results(log: Log, keep: float):
-    seen = view(log)
-    place = place_to_cut(seen, replace(TIGHT, keep=keep), WORDS)
+    log_view = view(log)
+    place = place_to_cut(log_view, replace(TIGHT, keep=keep), WORDS)
     if place is not None:
-        kept = compact(view((*log, Compacted(id="now", upto=seen.messages[place].id, summary="s")))).messages
-        turn = seen.messages[seen.turn_start :] or seen.messages
+        kept_messages = compact(
+            view((*log, Compacted(id="now", upto=log_view.messages[place].id, summary="s")))
+        ).messages
+        turn = log_view.messages[log_view.turn_start :] or log_view.messages
         last = [message for message in turn if message.role == "assistant"][-1:]
-        question = [seen.messages[seen.turn_start]] if seen.turn_start < len(seen.messages) else []
+        question = [log_view.messages[log_view.turn_start]] if log_view.turn_start < len(log_view.messages) else []
         # What a summary stands for already is not kept by the next.
         tail = (
-            seen.messages[seen.messages.index(last[0]) :] if last and last[0] in seen.messages[seen.compacted :] else ()
+            log_view.messages[log_view.messages.index(last[0]) :]
+            if last and last[0] in log_view.messages[log_view.compacted :]
+            else ()
         )
-        assert [*question, *tail] == [message for message in kept if message in (*question, *tail)]
+        assert [*question, *tail] == [message for message in kept_messages if message in (*question, *tail)]
 
 
 @given(entry_logs(), shares())
 def test_R13_the_cut_is_the_first_that_leaves_what_fits(log: Log, keep: float):
-    seen = view(log)
-    messages, turn, fresh = seen.messages, seen.turn_start, seen.compacted
+    log_view = view(log)
+    messages, turn, fresh = log_view.messages, log_view.turn_start, log_view.compacted
     room = keep * tokens(messages[fresh:])
     turns = [place for place, one in enumerate(messages) if one.role == "user" and place >= fresh]
     steps = [place for place, one in enumerate(messages) if one.role == "assistant" and place >= fresh]
     steps = [place for place in steps if place > turn or turn == len(messages)]
     fitting = [place for place in turns if tokens(messages[place:]) <= room]
     fitting += [place for place in steps if tokens(messages[turn : turn + 1]) + tokens(messages[place:]) <= room]
-    kept = [*fitting, *steps[-1:], turn][0]
-    summarised = [place for place in range(fresh, kept) if place != turn]
-    found = place_to_cut(seen, replace(TIGHT, keep=keep), WORDS)
-    assert found == (summarised[-1] if summarised else None)
+    start = [*fitting, *steps[-1:], turn][0]
+    summarised = [place for place in range(fresh, start) if place != turn]
+    cut_place = place_to_cut(log_view, replace(TIGHT, keep=keep), WORDS)
+    assert cut_place == (summarised[-1] if summarised else None)
 
 
 @given(entry_logs(), shares(), shares())
 def test_R13_no_page_however_full_is_summarised_twice_at_once(log: Log, keep: float, again: float):
     settings = replace(TIGHT, keep=keep, again=again)
-    seen = view(log)
-    place = place_to_cut(seen, settings, WORDS)
+    log_view = view(log)
+    place = place_to_cut(log_view, settings, WORDS)
     if place is not None:
-        after = view((*log, Compacted(id="now", upto=seen.messages[place].id, summary="s")))
+        after = view((*log, Compacted(id="now", upto=log_view.messages[place].id, summary="s")))
         assert not is_due(after, settings, WORDS)
 
 
@@ -317,25 +321,25 @@ def tokens(messages: Sequence[Message]) -> int:
 
 @given(entry_logs())
 def test_R13_a_summary_of_what_is_to_summarise_leaves_nothing_untold(log: Log):
-    seen = view(log)
-    place = place_to_cut(seen, TIGHT, WORDS)
+    log_view = view(log)
+    place = place_to_cut(log_view, TIGHT, WORDS)
     if place is not None:
-        summarised = len(seen.messages[: place + 1]) - len(to_summarise(seen, place))
-        assert seen.messages[summarised : place + 1] == to_summarise(seen, place)
-        assert summarised == (seen.messages.index(upto_of(log)) + 1 if seen.compaction else 0)
+        summarised = len(log_view.messages[: place + 1]) - len(to_summarise(log_view, place))
+        assert log_view.messages[summarised : place + 1] == to_summarise(log_view, place)
+        assert summarised == (log_view.messages.index(upto_of(log)) + 1 if log_view.compaction else 0)
 
 
 def upto_of(log: Log) -> Message:
     """The last message under the summary in force."""
-    seen = view(log)
-    return next(one for one in seen.messages if seen.compaction and one.id == seen.compaction.upto)
+    log_view = view(log)
+    return next(one for one in log_view.messages if log_view.compaction and one.id == log_view.compaction.upto)
 
 
 @given(entry_logs())
 def test_R13_nothing_is_kept_twice_and_all_that_is_out_has_a_note(log: Log):
-    seen = view(log)
-    draft = compact(seen)
+    log_view = view(log)
+    draft = compact(log_view)
     assert list(draft.origins) == sorted(set(draft.origins))
-    assert draft.messages == tuple(seen.messages[place] for place in draft.origins)
-    gone = {place for gap in draft.gaps for place in gap.places}
-    assert gone == set(range(len(seen.messages))) - set(draft.origins)
+    assert draft.messages == tuple(log_view.messages[place] for place in draft.origins)
+    dropped = {place for gap in draft.gaps for place in gap.places}
+    assert dropped == set(range(len(log_view.messages))) - set(draft.origins)

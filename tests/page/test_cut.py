@@ -38,15 +38,15 @@ def test_D5_the_longest_cut_that_fits_is_found(lengths: Sequence[int], budget: i
     whole = attempt(max(lengths))
     if whole.size <= budget:
         return
-    found = widest(attempt(0), whole, budget, attempt)
-    assert found == attempt(found.limit)
-    assert found.size <= budget
-    assert found.size >= budget * FULL_ENOUGH or attempt(found.limit + 1).size > budget
+    result = widest(attempt(0), whole, budget, attempt)
+    assert result == attempt(result.limit)
+    assert result.size <= budget
+    assert result.size >= budget * FULL_ENOUGH or attempt(result.limit + 1).size > budget
 
 
 @given(st.lists(st.integers(0, 100), max_size=8), st.integers(0, 500))
 def test_D2_the_common_length_is_the_longest_that_the_room_holds(lengths: list[int], room: int):
-    found = common_length(lengths, room)
-    assert sum(min(length, found) for length in lengths) <= room
-    if found < max(lengths, default=0):
-        assert sum(min(length, found + 1) for length in lengths) > room
+    result = common_length(lengths, room)
+    assert sum(min(length, result) for length in lengths) <= room
+    if result < max(lengths, default=0):
+        assert sum(min(length, result + 1) for length in lengths) > room

@@ -25,24 +25,26 @@ from tests.page.talk import answer, question, reads
 wires = st.sampled_from(tuple(WIRES))
 
 
-def sent(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> SentPage:
+def make_page(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> SentPage:
     """A page as a store gives it back: its manifest went through JSON."""
-    made = Facts(log=log, target=Target(wire=wire, model="m"), **facts)  # pyright: ignore[reportArgumentType] - each test gives facts of the right type
-    page, manifest = assemble(made)
-    stored = dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill})
-    return SentPage(body=page.body, manifest=read_manifest(load_object(stored) or {}), model="m")
+    page_facts = Facts(log=log, target=Target(wire=wire, model="m"), **facts)  # pyright: ignore[reportArgumentType] - each test gives facts of the right type
+    page, manifest = assemble(page_facts)
+    manifest_bytes = dump(
+        {"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill}
+    )
+    return SentPage(body=page.body, manifest=read_manifest(load_object(manifest_bytes) or {}), model="m")
 
 
 def talk(turns: int) -> tuple[Entry, ...]:
     return tuple([entry for n in range(turns) for entry in (question(f"u{n}"), answer(f"a{n}"))])
 
 
-def told(found: Difference) -> list[tuple[str, str]]:
+def describe(changes: Difference) -> list[tuple[str, str]]:
     """Each row: what happened, to which part or how many."""
-    old, new = found.before.manifest.parts, found.after.manifest.parts
+    old, new = changes.before.manifest.parts, changes.after.manifest.parts
     return [
         (row.change, str(len(row.after)) if row.change == "same" else (new if row.after else old)[place_of(row)].source)
-        for row in found.rows
+        for row in changes.rows
     ]
 
 
@@ -52,25 +54,28 @@ def place_of(row: DifferenceRow) -> int:
 
 def test_a_first_page_without_a_user_message_is_compared():
     answer, question = AssistantMessage(id="m0", parts=(Text(text="a"),)), UserMessage(id="m0", parts=(Text(text="b"),))
-    found = difference(sent((answer,), "openai"), sent((question,), "openai"))
-    assert [row.change for row in found.rows if row.change != "same"] == ["changed"]
+    changes = difference(make_page((answer,), "openai"), make_page((question,), "openai"))
+    assert [row.change for row in changes.rows if row.change != "same"] == ["changed"]
 
 
 @given(logs(), logs(), wires, wires)
 def test_every_part_of_both_pages_is_in_exactly_one_row_and_the_rows_make_the_later_page(
     one: tuple[Message, ...], two: tuple[Message, ...], first: WireName, second: WireName
 ):
-    before, after = sent(one, first, fold=replace(FOLD)), sent((*one, *two), second, fold=replace(FOLD), history=3)
+    before, after = (
+        make_page(one, first, fold=replace(FOLD)),
+        make_page((*one, *two), second, fold=replace(FOLD), history=3),
+    )
     rows = difference(before, after).rows
     assert sorted(place for row in rows for place in row.before) == list(range(len(before.manifest.parts)))
     assert [place for row in rows for place in row.after] == list(range(len(after.manifest.parts)))
-    made = b"".join(
+    joined_bytes = b"".join(
         [
             bytes_of(before, row.before) if row.after and row.change == "same" else bytes_of(after, row.after)
             for row in rows
         ]
     )
-    assert made == after.body
+    assert joined_bytes == after.body
     for row in rows:
         assert (row.change == "gone", row.change == "added") == (not row.after, not row.before)
         assert bool(row.fields) == (row.change == "changed")
@@ -96,33 +101,39 @@ def test_a_page_beside_itself_is_one_row_and_a_manifest_comes_back_from_its_rows
     # Only calls of a server are stored, and every message of its log has an id.
     log = tuple(replace(message, id=message.id or f"m{place}") for place, message in enumerate(log))
     _, manifest = assemble(Facts(log=log, target=Target(wire=wire, model="m"), fold=replace(FOLD)))
-    stored = load_object(dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None})) or {}
-    again = read_manifest(stored)
-    assert (again.parts, again.spans, again.rows()) == (manifest.parts, manifest.spans, manifest.rows())
-    page = sent(log, wire, fold=replace(FOLD))
-    found = difference(page, page)
-    assert [(row.change, len(row.after)) for row in found.rows] == [("same", len(page.manifest.parts))]
-    assert (found.offset, found.broken, found.tokens_again) == (None, None, 0)
+    body = (
+        load_object(dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None})) or {}
+    )
+    again = read_manifest(body)
+    assert (again.parts, again.spans, again.rows()) == (
+        manifest.parts,
+        manifest.spans,
+        manifest.rows(),
+    )
+    page = make_page(log, wire, fold=replace(FOLD))
+    changes = difference(page, page)
+    assert [(row.change, len(row.after)) for row in changes.rows] == [("same", len(page.manifest.parts))]
+    assert (changes.offset, changes.broken, changes.tokens_again) == (None, None, 0)
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_was_said_since_is_added_and_breaks_nothing(wire: WireName):
-    before, after = sent(talk(2), wire), sent((*talk(2), question("u2")), wire)
-    found = difference(before, after)
+    before, after = make_page(talk(2), wire), make_page((*talk(2), question("u2")), wire)
+    changes = difference(before, after)
     envelope = ("same", "1")
-    assert told(found) == [("same", "5"), ("added", "u2"), envelope]
-    assert found.broken is None
-    assert found.offset is not None
-    places = before.place_at(found.offset), after.place_at(found.offset)
+    assert describe(changes) == [("same", "5"), ("added", "u2"), envelope]
+    assert changes.broken is None
+    assert changes.offset is not None
+    places = before.place_at(changes.offset), after.place_at(changes.offset)
     assert places == (5, 5)
     assert (before.manifest.parts[5].kind, after.manifest.parts[5].source) == ("envelope", "u2")
 
 
 def test_R2_a_fold_step_tells_what_changed_and_what_has_to_be_read_again():
     log = (question("u"), *[entry for n in range(5) for entry in reads(str(n), "content " * 40)])
-    before, after = sent(log), sent((*log, *reads("5", "content " * 40)))
-    found = difference(before, after)
-    assert told(found) == [
+    before, after = make_page(log), make_page((*log, *reads("5", "content " * 40)))
+    changes = difference(before, after)
+    assert describe(changes) == [
         ("same", "3"),
         ("changed", "t0"),
         ("same", "8"),
@@ -130,57 +141,62 @@ def test_R2_a_fold_step_tells_what_changed_and_what_has_to_be_read_again():
         ("added", "t5"),
         ("same", "1"),
     ]
-    (changed,) = [row for row in found.rows if row.change == "changed"]
+    (changed,) = [row for row in changes.rows if row.change == "changed"]
     assert changed.fields == ("decision", "rule", "reason", "receipts", "tokens", "content")
-    assert found.broken
-    assert (found.broken.cause, found.broken.source) == ("fold_step", "t0")
+    assert changes.broken
+    assert (changes.broken.cause, changes.broken.source) == ("fold_step", "t0")
     again = after.manifest.parts[4:12]
     assert [part.source for part in again] == [f"{kind}{n}" for n in range(1, 5) for kind in "at"]
-    assert found.tokens_again == sum(part.tokens_after for part in again)
+    assert changes.tokens_again == sum(part.tokens_after for part in again)
 
 
 def test_S2_messages_that_a_window_left_behind_say_where_they_are():
-    before, after = sent((*talk(2), question("u2")), history=4), sent((*talk(4), question("u4")), history=4)
-    found, past_all = difference(before, after), difference(before, sent((*talk(40), question("u40")), history=2))
-    assert found.broken
+    before, after = make_page((*talk(2), question("u2")), history=4), make_page((*talk(4), question("u4")), history=4)
+    changes, past_all = (
+        difference(before, after),
+        difference(before, make_page((*talk(40), question("u40")), history=2)),
+    )
+    assert changes.broken
     assert past_all.broken
-    assert {found.broken.cause, past_all.broken.cause} == {"window_slid"}
-    gone = {row.before.start: row.instead for row in found.rows if row.change == "gone"}
+    assert {changes.broken.cause, past_all.broken.cause} == {"window_slid"}
+    dropped = {row.before.start: row.instead for row in changes.rows if row.change == "gone"}
     gap = next(part for part in after.manifest.parts if part.upto)
-    assert set(gone.values()) == {gap}
+    assert set(dropped.values()) == {gap}
     assert (gap.source, gap.upto, gap.rule) == ("u0", "a1", "S2")
 
 
 def test_R12_a_rollback_is_one_whatever_was_said_since():
-    before = sent((*talk(3), question("u3")))
-    after = sent((*talk(3), question("u3"), RolledBack(id="b", to="u1"), question("v1"), answer("w1"), question("v2")))
-    found = difference(before, after)
-    assert found.broken
-    assert (found.broken.cause, found.broken.source) == ("rollback", "u1")
-    assert [row.instead for row in found.rows if row.change == "gone"] == [None] * 5
+    before = make_page((*talk(3), question("u3")))
+    after = make_page(
+        (*talk(3), question("u3"), RolledBack(id="b", to="u1"), question("v1"), answer("w1"), question("v2"))
+    )
+    changes = difference(before, after)
+    assert changes.broken
+    assert (changes.broken.cause, changes.broken.source) == ("rollback", "u1")
+    assert [row.instead for row in changes.rows if row.change == "gone"] == [None] * 5
 
 
 def test_another_model_has_a_cache_of_its_own_even_for_the_same_bytes_and_another_purpose_is_told():
-    page = sent(talk(2))
-    found = difference(page, replace(page, model="other"))
-    assert found.broken
-    assert (found.broken.cause, found.broken.bytes_kept, found.offset) == ("model_changed", 0, None)
-    assert found.tokens_again == sum(part.tokens_after for part in page.manifest.parts[:-1])
-    called = difference(page, replace(sent((question("x"),)), purpose="summary"))
-    assert called.broken
-    assert called.broken.cause == "purpose_changed"
+    page = make_page(talk(2))
+    changes = difference(page, replace(page, model="other"))
+    assert changes.broken
+    assert (changes.broken.cause, changes.broken.bytes_kept, changes.offset) == ("model_changed", 0, None)
+    assert changes.tokens_again == sum(part.tokens_after for part in page.manifest.parts[:-1])
+    other_page = difference(page, replace(make_page((question("x"),)), purpose="summary"))
+    assert other_page.broken
+    assert other_page.broken.cause == "purpose_changed"
 
 
 def test_S3_another_prompt_costs_all_that_stands_behind_it():
     log = (*talk(2), question("u2"))
-    before, after = sent(log, prompt=Prompt(identity="A")), sent(log, prompt=Prompt(identity="B"))
-    found = difference(before, after)
-    assert found.broken
-    assert found.broken.cause == "prompt_changed"
-    assert found.tokens_again == sum(part.tokens_after for part in after.manifest.parts[2:-1])
+    before, after = make_page(log, prompt=Prompt(identity="A")), make_page(log, prompt=Prompt(identity="B"))
+    changes = difference(before, after)
+    assert changes.broken
+    assert changes.broken.cause == "prompt_changed"
+    assert changes.tokens_again == sum(part.tokens_after for part in after.manifest.parts[2:-1])
 
 
-@pytest.mark.parametrize("stored", [{}, {"parts": [{"kind": "tools"}], "tokens": 1}, {"parts": 3, "tokens": 1}])
-def test_what_is_no_manifest_is_refused(stored: dict[str, object]):
+@pytest.mark.parametrize("body", [{}, {"parts": [{"kind": "tools"}], "tokens": 1}, {"parts": 3, "tokens": 1}])
+def test_what_is_no_manifest_is_refused(body: dict[str, object]):
     with pytest.raises(WireError, match="manifest"):
-        read_manifest(stored)  # pyright: ignore[reportArgumentType] - as it may stand in a database
+        read_manifest(body)  # pyright: ignore[reportArgumentType] - as it may stand in a database

@@ -48,7 +48,7 @@ ODD_ITEMS = ('{"a":1,"a":2}', '{"role" : "user","content":"日本 é 😀"}', "1
 INSERTED = ("", " ", ",", "1", "]", "}", '"', "\\", "é", ",{}", '{"a":1},', '],"messages":[{}')
 
 
-def written(value: Json, colon: str) -> str:
+def encode(value: Json, colon: str) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", colon))
 
 
@@ -59,7 +59,7 @@ def body_of(fields: Sequence[tuple[str, Sequence[str]]], blank: str) -> str:
     return f"{{{comma.join(lists)}}}"
 
 
-items = st.builds(written, values, st.sampled_from([":", " : "])) | st.sampled_from(ODD_ITEMS)
+items = st.builds(encode, values, st.sampled_from([":", " : "])) | st.sampled_from(ODD_ITEMS)
 fields = st.tuples(st.sampled_from(["messages", "messages", "model"]), st.lists(items, max_size=5))
 bodies = st.builds(body_of, st.lists(fields, min_size=1, max_size=3), st.sampled_from(["", " ", "\r\n\t"]))
 

@@ -30,8 +30,8 @@ def facts_of(log: Sequence[Entry], fold: FoldSettings = KEEP_ONE, history: int |
     return Facts(log=log, fold=fold, history=history, counter=WordCounter())
 
 
-def words(found: Recalled) -> str:
-    return "|".join(part.text for part in found.parts if isinstance(part, Text))
+def words(recalled: Recalled) -> str:
+    return "|".join(part.text for part in recalled.parts if isinstance(part, Text))
 
 
 def many_reads(count: int) -> list[Row]:
@@ -63,9 +63,9 @@ def test_X5_every_receipt_names_exactly_the_result_that_was_folded(
 ):
     facts = facts_of(log, fold, history)
     for receipt in assemble(facts)[1].receipts:
-        found = find_result(facts, receipt.recall)
-        assert isinstance(found, Recalled)
-        assert found.parts == folded_parts(log, receipt, fold.project)
+        recalled = find_result(facts, receipt.recall)
+        assert isinstance(recalled, Recalled)
+        assert recalled.parts == folded_parts(log, receipt, fold.project)
 
 
 def folded_parts(log: Sequence[Entry], receipt: Receipt, project: Project) -> tuple[object, ...]:
@@ -73,8 +73,8 @@ def folded_parts(log: Sequence[Entry], receipt: Receipt, project: Project) -> tu
     (message,) = [entry for entry in log if isinstance(entry, ToolMessage) and entry.id == receipt.message]
     if receipt.part is None:
         return message.parts
-    named = [part for part in message.parts if isinstance(part, Text) and part.path]
-    good = [part for part in named if not part.text.lstrip().startswith("Error:")]
+    names = [part for part in message.parts if isinstance(part, Text) and part.path]
+    good = [part for part in names if not part.text.lstrip().startswith("Error:")]
     return tuple(part for part in good if normalise(part.path or "", project) == receipt.paths[0])
 
 
@@ -87,8 +87,8 @@ def test_X5_where_a_rule_has_several_tools_each_is_counted_by_itself():
         *(Recall("zsh", None, 2), Recall("sh", None, 4), Recall("sh", None, 3)),
         *(Recall("zsh", None, 1), Recall("sh", None, 2)),
     ]
-    found = [find_result(facts, receipt.recall) for receipt in receipts]
-    assert [words(one) for one in found if isinstance(one, Recalled)] == [f"out {n}" for n in range(5)]
+    recalled = [find_result(facts, receipt.recall) for receipt in receipts]
+    assert [words(one) for one in recalled if isinstance(one, Recalled)] == [f"out {n}" for n in range(5)]
 
 
 # What is counted
@@ -108,7 +108,7 @@ ONE_REPLY = [
 
 
 @pytest.mark.parametrize(
-    ("rows", "asked", "found"),
+    ("rows", "recall", "expected"),
     [
         *[(SEVEN, Recall(READ, path, 7), "text 0") for path in ("a.py", "./a.py", "/srv/app/a.py", "src/../a.py")],
         (SEVEN, Recall(READ, "a.py", 1), "text 6"),
@@ -130,9 +130,9 @@ ONE_REPLY = [
         (SEVEN, Recall("read", "a.py", 1), NotRecalled("tool", alternatives=(READ,))),
     ],
 )
-def test_X5_results_are_counted_from_the_newest(rows: list[Row], asked: Recall, found: str | NotRecalled):
-    result = find_result(facts_of(recto.decode(rows)), asked)
-    assert (result if isinstance(result, NotRecalled) else words(result)) == found
+def test_X5_results_are_counted_from_the_newest(rows: list[Row], recall: Recall, expected: str | NotRecalled):
+    result = find_result(facts_of(recto.decode(rows)), recall)
+    assert (result if isinstance(result, NotRecalled) else words(result)) == expected
 
 
 # What a page leaves out
@@ -141,22 +141,22 @@ def test_X5_results_are_counted_from_the_newest(rows: list[Row], asked: Recall, 
 def test_X5_what_a_summary_stands_for_is_counted_behind_what_is_shown():
     log = [replace(message, id=f"m{place}") for place, message in enumerate(recto.decode(many_reads(7)))]
     marked = [*log, Compacted(id="k", upto="m10", summary="Read a lot.")]
-    found = [find_result(facts_of(marked), Recall(READ, "a.py", n)) for n in range(1, 8)]
-    assert [words(one) for one in found if isinstance(one, Recalled)] == [f"text {n}" for n in range(6, -1, -1)]
+    recalled = [find_result(facts_of(marked), Recall(READ, "a.py", n)) for n in range(1, 8)]
+    assert [words(one) for one in recalled if isinstance(one, Recalled)] == [f"text {n}" for n in range(6, -1, -1)]
 
 
 def test_X5_what_a_window_leaves_out_is_counted_behind_what_is_shown():
     later = recto.decode([*many_reads(7), user("And now?")])
-    found = find_result(facts_of(later, history=2), Recall(READ, "a.py", 7))
-    assert isinstance(found, Recalled)
-    assert (words(found), found.of, found.time) == ("text 0", 7, later[2].time)
+    recalled = find_result(facts_of(later, history=2), Recall(READ, "a.py", 7))
+    assert isinstance(recalled, Recalled)
+    assert (words(recalled), recalled.of, recalled.time) == ("text 0", 7, later[2].time)
 
 
 def test_X5_what_was_rolled_back_is_not_there():
     log = [replace(message, id=f"m{place}") for place, message in enumerate(recto.decode(many_reads(7)))]
-    found = find_result(facts_of([*log, RolledBack(id="b", to="m9")]), Recall(READ, "a.py", 1))
-    assert isinstance(found, Recalled)
-    assert (words(found), found.of) == ("text 3", 4)
+    recalled = find_result(facts_of([*log, RolledBack(id="b", to="m9")]), Recall(READ, "a.py", 1))
+    assert isinstance(recalled, Recalled)
+    assert (words(recalled), recalled.of) == ("text 3", 4)
 
 
 @pytest.mark.parametrize("summarised", [True, False])
@@ -168,12 +168,12 @@ def test_X5_failed_results_that_no_page_has_are_given_back_too(summarised: bool)
     log += [Compacted(id="k", upto="m8", summary="So far.")] if summarised else []
     facts = facts_of(log, history=None if summarised else 0)
 
-    def given(tool: str, path: str | None = None) -> list[str]:
+    def find_texts(tool: str, path: str | None = None) -> list[str]:
         answers = [find_result(facts, Recall(tool, path, n)) for n in range(1, 5)]
         return [words(one) for one in answers if isinstance(one, Recalled)]
 
-    assert given(RUN) == ["newest", "fine", '{"exitCode": 1, "stdout": "why it failed"}']
-    assert [given(READ, path) for path in ("a.py", "b.py")] == [["Error: gone"]] * 2
+    assert find_texts(RUN) == ["newest", "fine", '{"exitCode": 1, "stdout": "why it failed"}']
+    assert [find_texts(READ, path) for path in ("a.py", "b.py")] == [["Error: gone"]] * 2
     assert find_result(facts, Recall(READ, "c.py", 1)) == NotRecalled("file", alternatives=("a.py", "b.py"))
 
 
@@ -183,6 +183,6 @@ def test_X5_the_error_of_a_failed_result_is_given_back_with_it():
         replace(message, error="It was refused.") if isinstance(message, ToolMessage) else message
         for message in recto.decode(rows)
     ]
-    found = find_result(facts_of(log, history=0), Recall(RUN, None, 1))
-    assert isinstance(found, Recalled)
-    assert "It was refused." in words(found)
+    recalled = find_result(facts_of(log, history=0), Recall(RUN, None, 1))
+    assert isinstance(recalled, Recalled)
+    assert "It was refused." in words(recalled)

@@ -26,7 +26,7 @@ from recto.page.facts import Facts, Turn
 from recto.page.steps.remind import maps_of
 from recto.page.wire.base import Target
 
-SHOWN = re.compile(r"<file>\n<id>(.*?)</id>\n<name>(.*?)</name>")
+FILE_ROWS = re.compile(r"<file>\n<id>(.*?)</id>\n<name>(.*?)</name>")
 ZH_BLIND = "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。"
 EN_BLIND = "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show."
 
@@ -48,7 +48,7 @@ def contents(page: Page) -> list[object]:
 
 
 def ids_in(page: Page) -> list[tuple[str, str]]:
-    return [found for content in contents(page) for found in SHOWN.findall(str(content))]
+    return [match for content in contents(page) for match in FILE_ROWS.findall(str(content))]
 
 
 def ids_shown(log: tuple[Entry, ...], response_id: str) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ class Thread:
     """A thread that grows, and every id its pages ever showed, with the name of its file."""
 
     log: list[Entry] = field(default_factory=list[Entry])
-    shown: dict[str, str] = field(default_factory=dict[str, str])
+    visible_names: dict[str, str] = field(default_factory=dict[str, str])
     count: int = 0
 
     def number(self) -> int:
@@ -110,12 +110,12 @@ class Thread:
     def look(self, response_id: str) -> None:
         facts = Facts(log=tuple(self.log), turn=Turn(response_id=response_id))
         for id, name in ids_in(assemble(facts)[0]):
-            assert self.shown.setdefault(id, name) == name, "one id, one file"
-        assert self.resolved(response_id) == self.shown
+            assert self.visible_names.setdefault(id, name) == name, "one id, one file"
+        assert self.resolved(response_id) == self.visible_names
 
     def resolved(self, response_id: str) -> dict[str, str | None]:
-        known = names_by_id(tuple(self.log), response_id)
-        return {id: known.get(id) for id in self.shown}
+        names = names_by_id(tuple(self.log), response_id)
+        return {id: names.get(id) for id in self.visible_names}
 
 
 Act = tuple[Literal["turn", "back", "undo", "run on"], int, bool, bool]
@@ -145,11 +145,11 @@ def test_F4_F7_every_id_a_page_ever_showed_resolves_to_its_file(past: list[tuple
             case "undo":
                 thread.log.append(Undone(id=f"b{thread.number()}"))
             case "run on":
-                seen = [one for one in view(thread.log).messages if one.role == "user"]
+                log_view = [one for one in view(thread.log).messages if one.role == "user"]
                 # A message of the past is no turn of ours: nothing runs on from it.
-                if seen and seen[-1].response_id:
+                if log_view and log_view[-1].response_id:
                     thread.look("a response of its own")
-    assert thread.resolved("a later response") == thread.shown
+    assert thread.resolved("a later response") == thread.visible_names
 
 
 # D2: models that do not see

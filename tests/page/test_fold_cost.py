@@ -56,12 +56,12 @@ def poem(number: int) -> tuple[Message, Message]:
     return turn(number, "write_poem", {}, "roses")
 
 
-def asked(id: str = "u") -> UserMessage:
+def make_question(id: str = "u") -> UserMessage:
     return UserMessage(id=id, time=START, parts=(Text(text="go"),))
 
 
 def talk(*turns: Sequence[Message]) -> tuple[Message, ...]:
-    return (asked(), *[message for one in turns for message in one])
+    return (make_question(), *[message for one in turns for message in one])
 
 
 def poems(count: int, start: int = 100) -> tuple[Message, ...]:
@@ -82,7 +82,7 @@ def count(message: Message) -> int:
     return tokens_of(message, COUNTER)
 
 
-def folded(messages: Sequence[Message], cost: CostSettings = SMALL) -> tuple[str, ...]:
+def fold_ids(messages: Sequence[Message], cost: CostSettings = SMALL) -> tuple[str, ...]:
     step = planned(messages, cost)
     return step.results if step else ()
 
@@ -90,7 +90,7 @@ def folded(messages: Sequence[Message], cost: CostSettings = SMALL) -> tuple[str
 # When a result is spent
 
 LONG = "one two three four"
-SPENT: Mapping[str, tuple[tuple[Message, ...], int, str]] = {
+UNUSED_RESULTS: Mapping[str, tuple[tuple[Message, ...], int, str]] = {
     "a command after 8 calls": (command(0, LONG), 8, "r0"),
     "a job of the terminal after 8 calls": (turn(0, "terminal-jobs", {}, LONG), 8, "r0"),
     "what recall gave back after 8 calls": (turn(0, "recall", {}, LONG), 8, "r0"),
@@ -101,19 +101,19 @@ SPENT: Mapping[str, tuple[tuple[Message, ...], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SPENT)
+@pytest.mark.parametrize("name", UNUSED_RESULTS)
 def test_X2_a_result_is_spent_when_nothing_touched_it_for_more_calls_than_its_window(name: str):
-    messages, window, id = SPENT[name]
+    messages, window, id = UNUSED_RESULTS[name]
     plain = replace(SMALL, turn_calls=0)
-    assert id not in folded(talk(messages, poems(window - 1)), plain)
-    assert id not in folded(talk(messages, poems(window)), plain)
-    assert id in folded(talk(messages, poems(window + 1)), plain)
+    assert id not in fold_ids(talk(messages, poems(window - 1)), plain)
+    assert id not in fold_ids(talk(messages, poems(window)), plain)
+    assert id in fold_ids(talk(messages, poems(window + 1)), plain)
 
 
 def test_X2_a_batch_in_which_each_part_is_an_error_is_left_alone():
     reply, result = turn(3, READ, {"filePath": ["a.py", "b.py"]}, "")
     parts = tuple(Text(text=f"Error: no {path}, {LONG}", path=path) for path in ("a.py", "b.py"))
-    assert folded(talk((reply, replace(result, parts=parts)), poems(300))) == ()
+    assert fold_ids(talk((reply, replace(result, parts=parts)), poems(300))) == ()
 
 
 # When a step pays
@@ -189,7 +189,7 @@ def test_X2_another_model_than_the_last_page_went_to_has_nothing_in_its_cache():
 STEP = FoldStep(id="f", time=START, results=("r0",), model="m", cause="gap", freed=49)
 
 
-def shown(log: Sequence[Entry], **more: object) -> str | None:
+def page_text(log: Sequence[Entry], **more: object) -> str | None:
     """What the page shows of the first result."""
     manifest = assemble(facts(log, **more))[1]
     return next(part.decision for part in manifest.parts if part.source == "r0")
@@ -199,20 +199,20 @@ def test_X2_a_step_is_in_force_until_it_is_rolled_back_or_the_model_is_another()
     log: tuple[Entry, ...] = (*QUIET, LATER, STEP, *poem(500))
     # Nothing is spent any more: what is folded is folded by the step.
     long = settings(replace(COST, window=400))
-    assert shown(log, fold=long) == "folded"
+    assert page_text(log, fold=long) == "folded"
     back = (*log, RolledBack(id="b", time=START, to="u2"))
-    assert shown((*back, *poem(600)), fold=long) == "kept"
-    assert shown((*back, Undone(id="n", time=START)), fold=long) == "folded"
-    assert shown(log, fold=long, target=Target(model="n")) == "kept"
+    assert page_text((*back, *poem(600)), fold=long) == "kept"
+    assert page_text((*back, Undone(id="n", time=START)), fold=long) == "folded"
+    assert page_text(log, fold=long, target=Target(model="n")) == "kept"
 
 
 def test_X2_one_step_is_made_for_a_call_so_that_a_retry_sends_the_same_page():
     log = (*QUIET, LATER)
     page, manifest = assemble(facts(log))
     assert manifest.step
-    kept = replace(manifest.step, id="f", time=LATER.time)
-    again, told = assemble(facts((*log, kept), now=START + timedelta(hours=5)))
-    assert (again.body, told.step) == (page.body, None)
+    stored_step = replace(manifest.step, id="f", time=LATER.time)
+    again, second_manifest = assemble(facts((*log, stored_step), now=START + timedelta(hours=5)))
+    assert (again.body, second_manifest.step) == (page.body, None)
 
 
 def test_X2_a_step_for_a_call_is_the_only_one_though_the_cache_grows_cold_before_it_is_made_again():
@@ -221,15 +221,15 @@ def test_X2_a_step_for_a_call_is_the_only_one_though_the_cache_grows_cold_before
     page, manifest = assemble(facts(log))
     assert manifest.step
     assert manifest.step.results == ("r2",)
-    kept = replace(manifest.step, id="f", time=START + timedelta(minutes=10))
-    again, told = assemble(facts((*log, kept), now=START + timedelta(hours=5)))
-    assert (again.body, told.step) == (page.body, None)
+    stored_step = replace(manifest.step, id="f", time=START + timedelta(minutes=10))
+    again, second_manifest = assemble(facts((*log, stored_step), now=START + timedelta(hours=5)))
+    assert (again.body, second_manifest.step) == (page.body, None)
 
 
 def test_X2_before_the_first_reply_nothing_is_in_a_cache():
     call = NextCall(model="m", prices=PRICES, sent_to="", now=START, cache_minutes=5)
-    assert cache_state((asked(),), call).cold == "first_call"
-    assert cache_state((asked(), *poem(1)), call).cold == ""
+    assert cache_state((make_question(),), call).cold == "first_call"
+    assert cache_state((make_question(), *poem(1)), call).cold == ""
 
 
 # What a page shows, and its manifest says
@@ -240,10 +240,10 @@ def test_X2_the_manifest_says_what_a_step_saves_and_costs():
     page, manifest = assemble(facts(messages, sent_to="m"))
     step = manifest.step
     assert step
-    told = f"999 tokens less on every call, {step.rewritten:,} written to the cache again"
+    text = f"999 tokens less on every call, {step.rewritten:,} written to the cache again"
     part = next(part for part in manifest.parts if part.source == "r0")
     assert (part.decision, part.rule) == ("folded", "X2")
-    assert part.reason == f"not needed for long, folded with 0 others: {told}"
+    assert part.reason == f"not needed for long, folded with 0 others: {text}"
     assert part.receipts[0].tokens_before - part.receipts[0].tokens_after == 999
     assert (step.saves, step.costs) == (999 * 1_000, step.rewritten * 9_000)
     assert manifest.to_stored()["step"] == {
@@ -267,8 +267,8 @@ def test_X2_results_folded_by_one_step_share_its_reason_as_one_object():
 
 
 def test_X2_arguments_of_edits_are_never_folded():
-    quoted = " ".join(["needle"] * 400)
-    messages = talk(edit(0, old=quoted, text=LONG), poems(60))
+    quote_text = " ".join(["needle"] * 400)
+    messages = talk(edit(0, old=quote_text, text=LONG), poems(60))
     page, manifest = assemble(facts((*messages, LATER)))
     assert manifest.step
     assert page.body.decode().count("needle") == 400
@@ -283,9 +283,9 @@ def test_X5_a_receipt_names_exactly_what_recall_gives_back_errors_too(tool: str)
     receipts = list(assemble(everything)[1].receipts)
     assert len(receipts) == 3
     for receipt, text in zip(receipts, texts, strict=True):
-        found = find_result(everything, receipt.recall)
-        assert isinstance(found, Recalled)
-        assert found.parts == (Text(text=text),)
+        recalled = find_result(everything, receipt.recall)
+        assert isinstance(recalled, Recalled)
+        assert recalled.parts == (Text(text=text),)
 
 
 def test_X2_what_stands_for_a_result_names_recall_where_there_is_one():

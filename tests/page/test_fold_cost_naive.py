@@ -27,17 +27,17 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 @given(seed=SEEDS)
 def test_X2_a_naive_implementation_folds_the_same_results(seed: int):
     session, counter = make_session(seed), WordCounter()
-    key, folded = fold_key(session.fold, counter), set[str]()
+    key, folded_ids = fold_key(session.fold, counter), set[str]()
     for _ in range(40):
         session.go_on()
         if session.chance.random() < 0.3:
             continue
         cold = session.chance.random() < 0.1
         count_messages(session.messages, counter)
-        found = plan_step(tuple(session.messages), key, folded, session.prices, cold="gap" if cold else "")
-        expected = naive_step(session.messages, session.settings, folded, session.prices, cold=cold)
-        assert (found and (set(found.results), found.tokens_freed, found.rewritten)) == expected
-        folded |= set(found.results) if found else set()
+        step = plan_step(tuple(session.messages), key, folded_ids, session.prices, cold="gap" if cold else "")
+        expected = naive_step(session.messages, session.settings, folded_ids, session.prices, cold=cold)
+        assert (step and (set(step.results), step.tokens_freed, step.rewritten)) == expected
+        folded_ids |= set(step.results) if step else set()
 
 
 def facts_of(session: CostSession, log: tuple[Entry, ...]) -> Facts:
@@ -71,8 +71,8 @@ def test_X2_steps_are_for_good_deterministic_and_the_same_after_a_crash_behind_t
         assert before.keys() - now.keys() <= {part.source for part in manifest.parts if part.decision == "dropped"}
         if manifest.step:
             log += (replace(manifest.step, id=f"s{len(log)}", time=facts.now),)
-            retried, told = assemble(facts_of(session, log))
-            assert (retried.body, told.step) == (page.body, None)
+            retried, second_manifest = assemble(facts_of(session, log))
+            assert (retried.body, second_manifest.step) == (page.body, None)
         before = now
 
 

@@ -10,7 +10,7 @@ PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结
 BUTTON = "src/components/Button.tsx"
 
 
-def folded(rows: list[Row], settings: recto.FoldSettings | None = None) -> list[object]:
+def fold_rows(rows: list[Row], settings: recto.FoldSettings | None = None) -> list[object]:
     return list(recto.encode(recto.fold(recto.decode(rows), settings=settings or recto.FoldSettings()).messages))
 
 
@@ -19,16 +19,20 @@ def lines(path: str, first: int, last: int) -> str:
 
 
 def read_seven_times() -> list[Row]:
-    shown = ((150, 200), (100, 150), (1, 50), (200, 250), (1, 100), (51, 100), (1, 50))
+    expected_ranges = ((150, 200), (100, 150), (1, 50), (200, 250), (1, 100), (51, 100), (1, 50))
     return [
         user("Make the button blue.", timestamp=at(0)),
-        *[row for n, part in enumerate(shown) for row in reads(f"r{7 - n}", BUTTON, lines(BUTTON, *part), 5 * n)],
+        *[
+            row
+            for n, part in enumerate(expected_ranges)
+            for row in reads(f"r{7 - n}", BUTTON, lines(BUTTON, *part), 5 * n)
+        ],
     ]
 
 
 def test_R2_example_1_of_seven_reads_of_one_file_the_two_oldest_are_replaced():
     rows = read_seven_times()
-    assert folded(rows) == on_wire(rows, {"r7": PLACEHOLDER, "r6": PLACEHOLDER})
+    assert fold_rows(rows) == on_wire(rows, {"r7": PLACEHOLDER, "r6": PLACEHOLDER})
 
 
 def test_R3_example_2_three_reads_of_a_file_all_stay():
@@ -39,14 +43,14 @@ def test_R3_example_2_three_reads_of_a_file_all_stay():
         *reads("r2", path, lines(path, 50, 150), 25),
         *reads("r1", path, lines(path, 1, 100), 30),
     ]
-    assert folded(rows) == on_wire(rows)
+    assert fold_rows(rows) == on_wire(rows)
 
 
 def test_R3_example_3_a_failed_read_stays_and_does_not_count():
     path = "src/config/settings.json"
     rows = [row for n in range(7, 0, -1) for row in reads(f"r{n}", path, lines(path, n, n + 1), 35 - 5 * n)]
     rows[9] = answers("r3", "Error: File not found", timestamp=at(20))
-    assert folded(rows) == on_wire(rows, {"r7": PLACEHOLDER})
+    assert fold_rows(rows) == on_wire(rows, {"r7": PLACEHOLDER})
 
 
 def test_R2_example_4_each_file_counts_for_itself_and_other_tools_are_untouched():
@@ -67,7 +71,7 @@ def test_R2_example_4_each_file_counts_for_itself_and_other_tools_are_untouched(
         *reads("a1", "src/App.tsx", lines("src/App.tsx", 1, 2), 50),
         *reads("b1", BUTTON, lines(BUTTON, 1, 2), 60),
     ]
-    assert folded(rows) == on_wire(rows, {"b7": PLACEHOLDER, "b6": PLACEHOLDER})
+    assert fold_rows(rows) == on_wire(rows, {"b7": PLACEHOLDER, "b6": PLACEHOLDER})
 
 
 def test_R5_example_5_a_batch_counts_once_for_each_of_its_files():
@@ -77,7 +81,7 @@ def test_R5_example_5_a_batch_counts_once_for_each_of_its_files():
         *reads("batch", files, "1: all\n2: all\n3: all", 1),
         *[row for n in range(4) for row in reads(f"s{n}", "file2.ts", f"2: again {n}", 2 + n)],
     ]
-    assert folded(rows) == on_wire(rows, {"old": PLACEHOLDER})
+    assert fold_rows(rows) == on_wire(rows, {"old": PLACEHOLDER})
 
 
 def test_R5_example_5_a_batch_is_replaced_when_five_newer_reads_stand_for_each_of_its_files():
@@ -87,8 +91,8 @@ def test_R5_example_5_a_batch_is_replaced_when_five_newer_reads_stand_for_each_o
         *reads("batch", files, "1: all\n2: all\n3: all", 1),
         *[row for single in singles for row in reads(*single)],
     ]
-    assert folded(rows[:-2]) == on_wire(rows[:-2])
-    assert folded(rows) == on_wire(rows, {"batch": PLACEHOLDER})
+    assert fold_rows(rows[:-2]) == on_wire(rows[:-2])
+    assert fold_rows(rows) == on_wire(rows, {"batch": PLACEHOLDER})
 
 
 def test_R4_example_6_three_spellings_of_a_path_are_one_file():
@@ -99,13 +103,13 @@ def test_R4_example_6_three_spellings_of_a_path_are_one_file():
     ]
     rows = [row for n in range(7) for row in reads(f"r{n}", spellings[n % 3], lines(BUTTON, n, n + 1), n)]
     settings = recto.FoldSettings(project=Project(root="F:/Projects/snow-cli"))
-    assert folded(rows, settings) == on_wire(rows, {"r0": PLACEHOLDER, "r1": PLACEHOLDER})
+    assert fold_rows(rows, settings) == on_wire(rows, {"r0": PLACEHOLDER, "r1": PLACEHOLDER})
 
 
 def test_R4_example_7_a_folder_counts_like_a_file():
     spellings = ["src/components/", "src/components"]
     rows = [row for n in range(7) for row in reads(f"r{n}", spellings[n % 2], f"Button.tsx\nInput{n}.tsx", n)]
-    assert folded(rows) == on_wire(rows, {"r0": PLACEHOLDER, "r1": PLACEHOLDER})
+    assert fold_rows(rows) == on_wire(rows, {"r0": PLACEHOLDER, "r1": PLACEHOLDER})
 
 
 def test_R6_example_8_results_of_an_old_session_without_its_calls_all_stay():
@@ -113,7 +117,7 @@ def test_R6_example_8_results_of_an_old_session_without_its_calls_all_stay():
         user("Go on."),
         *[answers(f"r{n}", lines(BUTTON, n, n + 1), timestamp=at(n)) for n in range(7)],
     ]
-    assert folded(rows) == on_wire(rows)
+    assert fold_rows(rows) == on_wire(rows)
 
 
 def test_R6_example_9_reads_of_an_empty_or_null_path_all_stay():
@@ -121,7 +125,7 @@ def test_R6_example_9_reads_of_an_empty_or_null_path_all_stay():
         *[row for n in range(7) for row in reads(f"e{n}", "", f"empty {n}", n)],
         *[row for n in range(7) for row in reads(f"n{n}", None, f"null {n}", 10 + n)],
     ]
-    assert folded(rows) == on_wire(rows)
+    assert fold_rows(rows) == on_wire(rows)
 
 
 def test_R1_example_10_what_is_stored_stays_as_it_is():

@@ -77,14 +77,14 @@ def test_R1_to_R10_naively_done_come_to_the_same_page(seed: int):
 
 
 def test_random_conversations_have_something_of_everything_to_fold():
-    found = Counter[tuple[str, bool, bool]]()
+    counts = Counter[tuple[str, bool, bool]]()
     left_alone = Counter[str]()
     for seed in range(200):
-        folded = fold(make_case(seed))
-        found.update((one.rule, one.part is not None, len(one.paths) > 1) for one in folded.receipts)
-        left_alone.update(one.reason for one in folded.left_alone)
+        result = fold(make_case(seed))
+        counts.update((one.rule, one.part is not None, len(one.paths) > 1) for one in result.receipts)
+        left_alone.update(one.reason for one in result.left_alone)
     one_file, whole_batch, part_of_batch = ("R2", False, False), ("R5", False, True), ("R5", True, False)
     command, search = ("R8", False, False), ("R9", False, False)
-    assert set(found) == {one_file, whole_batch, part_of_batch, command, search}
-    assert min(found.values()) >= 10
+    assert set(counts) == {one_file, whole_batch, part_of_batch, command, search}
+    assert min(counts.values()) >= 10
     assert len(left_alone) == 2

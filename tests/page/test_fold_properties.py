@@ -41,9 +41,9 @@ def test_R2_folding_twice_changes_nothing_more(log: Log, settings: FoldSettings,
 
 @anything
 def test_R2_folding_keeps_every_message_in_its_place(log: Log, settings: FoldSettings, now: datetime | None):
-    folded = fold(log, settings, now)
-    assert list(folded.draft.origins) == list(range(len(log)))
-    for before, after in zip(log, folded.messages, strict=True):
+    result = fold(log, settings, now)
+    assert list(result.draft.origins) == list(range(len(log)))
+    for before, after in zip(log, result.messages, strict=True):
         assert before == after or (isinstance(before, ToolMessage) and isinstance(after, ToolMessage))
         assert (before.id, before.time, before.role) == (after.id, after.time, after.role)
 
@@ -51,14 +51,14 @@ def test_R2_folding_keeps_every_message_in_its_place(log: Log, settings: FoldSet
 @anything
 def test_R3_folding_touches_only_good_results_of_its_tools(log: Log, settings: FoldSettings, now: datetime | None):
     tools = {tool for rule in settings.rules for tool in rule.tools}
-    called: dict[str, str] = {}
+    names_by_id: dict[str, str] = {}
     for before, after in zip(log, fold(log, settings, now).messages, strict=True):
         if before.role == "assistant":
-            called |= {call.id: call.name for call in before.tool_calls}
+            names_by_id |= {call.id: call.name for call in before.tool_calls}
         if before != after:
             assert isinstance(before, ToolMessage)
             assert isinstance(after, ToolMessage)
-            assert called[before.tool_call_id] in tools
+            assert names_by_id[before.tool_call_id] in tools
             assert before.error is None
             assert not [text for text in lost_texts(before, after) if text.strip().startswith("Error:")]
 
@@ -73,22 +73,22 @@ def lost_texts(before: ToolMessage, after: ToolMessage) -> list[str]:
 
 @anything
 def test_R11_receipts_add_up_to_what_was_saved(log: Log, settings: FoldSettings, now: datetime | None):
-    folded = fold(log, settings, now)
+    result = fold(log, settings, now)
     before = sum(tokens_of(message, COUNTER) for message in log)
-    after = sum(tokens_of(message, COUNTER) for message in folded.messages)
-    saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in folded.receipts)
-    assert saved == before - after
+    after = sum(tokens_of(message, COUNTER) for message in result.messages)
+    saving = sum(receipt.tokens_before - receipt.tokens_after for receipt in result.receipts)
+    assert saving == before - after
 
 
 @anything
 def test_X5_every_changed_message_has_a_receipt_and_no_other_has(
     log: Log, settings: FoldSettings, now: datetime | None
 ):
-    folded = fold(log, settings, now)
-    changed = {place for place, message in enumerate(folded.messages) if message != log[place]}
-    assert changed <= set(folded.draft.notes)
-    assert all(note.receipts and note.decision == "folded" for note in folded.draft.notes.values())
-    for receipt in folded.receipts:
+    result = fold(log, settings, now)
+    changed = {place for place, message in enumerate(result.messages) if message != log[place]}
+    assert changed <= set(result.draft.notes)
+    assert all(note.receipts and note.decision == "folded" for note in result.draft.notes.values())
+    for receipt in result.receipts:
         assert receipt.recall.n > (1 if receipt.paths else 0)
 
 

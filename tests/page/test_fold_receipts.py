@@ -94,9 +94,9 @@ def test_X5_each_folded_part_of_a_batch_has_a_receipt():
         recall=Recall(tool="filesystem-read", path="c.py", n=3),
         reason="c.py: read 3 counted from the newest, 1 stay",
     )
-    folded = fold(rows)
-    assert folded.receipts[:2] == (first, third)
-    assert folded.draft.notes[1] == Note(
+    result = fold(rows)
+    assert result.receipts[:2] == (first, third)
+    assert result.draft.notes[1] == Note(
         decision="folded", rule="R5", reason=f"{first.reason}; {third.reason}", receipts=(first, third)
     )
 

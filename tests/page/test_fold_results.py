@@ -26,12 +26,12 @@ def moment(minute: float) -> datetime:
 
 
 def assert_folds(
-    rows: list[Row], folded: Mapping[str, object], settings: recto.FoldSettings = DEFAULTS, now: float | None = None
+    rows: list[Row], folded_ids: Mapping[str, object], settings: recto.FoldSettings = DEFAULTS, now: float | None = None
 ) -> None:
     """The conversation goes out as it is, but for the answers in `folded`."""
     __tracebackhide__ = True
     done = recto.fold(recto.decode(rows), settings=settings, now=None if now is None else moment(now))
-    assert list(recto.encode(done.messages)) == on_wire(rows, folded)
+    assert list(recto.encode(done.messages)) == on_wire(rows, folded_ids)
 
 
 def commands(count: int, tool: str = "terminal-execute") -> list[Row]:
@@ -56,8 +56,8 @@ def test_R6_what_is_left_alone_is_reported_in_the_order_of_the_conversation():
         *[asks("r2", "filesystem-read", {"filePath": ""}), answers("r2", "1→x")],
     ]
     log = recto.decode(rows)
-    found = [(one.place, one.message, one.reason) for one in recto.fold(log).left_alone]
-    assert found == [(1, log[1], NO_PATH), (2, log[2], NO_CALL), (5, log[5], NO_PATH)]
+    results = [(one.place, one.message, one.reason) for one in recto.fold(log).left_alone]
+    assert results == [(1, log[1], NO_PATH), (2, log[2], NO_CALL), (5, log[5], NO_PATH)]
 
 
 def test_R7_a_result_without_a_time_takes_that_of_the_nearest_earlier_message():
@@ -116,8 +116,8 @@ def test_R11_large_files_may_keep_fewer_reads_and_size_never_raises_what_stays()
     rule = replace(READS, keep=3, keep_by_size=((10, 2), (20, 1), (30, 5)))
     sizes = {"small": 9, "medium": 10, "large": 20, "huge": 30}
     rows = [row for name, size in sizes.items() for n in range(4) for row in reads(f"{name}{n}", name, "x" * size, n)]
-    folded = ["small0", "medium0", "medium1", "large0", "large1", "large2", "huge0", "huge1", "huge2"]
-    assert_folds(rows, dict.fromkeys(folded, READ), recto.FoldSettings(reads=rule))
+    folded_ids = ["small0", "medium0", "medium1", "large0", "large1", "large2", "huge0", "huge1", "huge2"]
+    assert_folds(rows, dict.fromkeys(folded_ids, READ), recto.FoldSettings(reads=rule))
 
 
 def test_R11_the_size_of_a_file_is_that_of_its_newest_read_and_in_a_batch_that_of_its_own_part():
@@ -128,8 +128,8 @@ def test_R11_the_size_of_a_file_is_that_of_its_newest_read_and_in_a_batch_that_o
     assert_folds(rows, dict.fromkeys(["r0", "r1", "r2"], READ), recto.FoldSettings(reads=rule))
     parts = [{"type": "text", "text": "x" * 9, "path": "a.py"}, {"type": "text", "text": "x" * 10, "path": "b.py"}]
     rows = [*reads("a", "a.py", "old", 0), *reads("b", "b.py", "old", 1), *reads("batch", ["a.py", "b.py"], parts, 2)]
-    sent: list[Row] = [{"type": "text", "text": "x" * 9}, {"type": "text", "text": "x" * 10}]
-    assert_folds(rows, {"b": READ, "batch": sent}, recto.FoldSettings(reads=replace(rule, keep=2)))
+    message_rows: list[Row] = [{"type": "text", "text": "x" * 9}, {"type": "text", "text": "x" * 10}]
+    assert_folds(rows, {"b": READ, "batch": message_rows}, recto.FoldSettings(reads=replace(rule, keep=2)))
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,6 @@ def test_R11_the_size_of_a_file_is_that_of_its_newest_read_and_in_a_batch_that_o
     ],
 )
 def test_R11_settings_by_which_nothing_can_stay_are_refused(rule: FoldRule, changes: dict[str, object], problem: str):
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as caught_error:
         replace(rule, **changes)
-    assert str(refused.value) == f"Setting {problem}"
+    assert str(caught_error.value) == f"Setting {problem}"

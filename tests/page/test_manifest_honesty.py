@@ -51,14 +51,14 @@ def check_honest(facts: Facts, page: Page, manifest: Manifest) -> None:
         assert (span is None) == (part.decision == "dropped" or part.kind == "prompt"), part
     messages = view(facts.log).messages
     names = [message.id or f"messages[{n}]" for n, message in enumerate(messages)]
-    listed = [name for part in manifest.parts if part.kind == "message" for name in names_of(part, names)]
-    assert sorted(listed) == sorted(names)
-    unseen = [part for part in manifest.parts if part.upto is not None]
-    left_out = {name for gap in unseen for name in names_of(gap, names)}
-    counted = sum(
+    items = [name for part in manifest.parts if part.kind == "message" for name in names_of(part, names)]
+    assert sorted(items) == sorted(names)
+    gap_parts = [part for part in manifest.parts if part.upto is not None]
+    left_out = {name for gap in gap_parts for name in names_of(gap, names)}
+    count = sum(
         tokens_of(message, facts.counter) for name, message in zip(names, messages, strict=True) if name in left_out
     )
-    assert counted == sum(gap.tokens_before for gap in unseen)
+    assert count == sum(gap.tokens_before for gap in gap_parts)
 
 
 def names_of(part: Part, names: Sequence[str]) -> Sequence[str]:
@@ -100,13 +100,13 @@ def test_X1_hoisted_instructions_do_not_pose_as_the_summary():
         UserMessage(id="u3", parts=(Text(text="n"),)),
     )
     page, manifest = assemble(Facts(log=log, target=Target(wire="anthropic")))
-    said = {
+    texts_by_id = {
         part.source: page.body[slice(*span)] for part, span in zip(manifest.parts, manifest.spans, strict=True) if span
     }
     kinds = {part.source: part.kind for part in manifest.parts}
     assert (kinds["c"], kinds["d"]) == ("summary", "message")
-    assert b"SUM" in said["c"]
-    assert b"DEV" in said["d"]
+    assert b"SUM" in texts_by_id["c"]
+    assert b"DEV" in texts_by_id["d"]
 
 
 @pytest.mark.parametrize("parameters", ["{oops", "[]", "", "null"])

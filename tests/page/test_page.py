@@ -155,9 +155,9 @@ def test_R1_options_are_encoded_in_the_order_of_their_names_and_keep_their_value
 
 @pytest.mark.parametrize("name", ["model", "messages", "tools", "system"])
 def test_an_option_cannot_stand_for_what_the_page_sets_itself(name: str):
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as caught_error:
         assemble(Facts(log=(), target=OPENAI, options={name: "x"}))
-    assert str(refused.value) == f"Setting options.{name} is 'x'; a page sets this field itself."
+    assert str(caught_error.value) == f"Setting options.{name} is 'x'; a page sets this field itself."
 
 
 @TARGETS
@@ -202,7 +202,7 @@ def row(source: str, text: str, tokens: int = 0, role: str | None = None, **chan
     """A row of a part whose bytes are `text`, kept unless `changes` say otherwise."""
     if not role:
         changes = {"reason": "how every request ends" if text.endswith("]}") else "the model and its options"} | changes
-    kept: Row = {
+    row: Row = {
         "kind": "message" if role else "envelope",
         "source": source,
         "role": role,
@@ -212,7 +212,7 @@ def row(source: str, text: str, tokens: int = 0, role: str | None = None, **chan
         "tokens": {"before": tokens, "after": tokens},
         "span": text,
     }
-    return kept | changes
+    return row | changes
 
 
 def expected(*rows: Row) -> tuple[str, list[Row]]:
@@ -236,14 +236,14 @@ DESCRIBED: tuple[Message, ...] = (
     ReasoningMessage(id="r1", text="hm"),
     result("t3", "nobody", "?"),
 )
-FOLDED = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
+PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
 OLD_READ = "a: read 2 counted from the newest, 1 stay"
 RECEIPT: Row = {
     "rule": "R2",
     "part": None,
     "tool": "read",
     "paths": ("a",),
-    "tokens": {"before": 12, "after": 4 + len(FOLDED)},
+    "tokens": {"before": 12, "after": 4 + len(PLACEHOLDER)},
     "newer": ("t2",),
     "recall": {"tool": "read", "path": "a", "n": 2},
     "reason": OLD_READ,
@@ -270,8 +270,13 @@ def test_X1_a_manifest_tells_of_every_part_in_openai_form():
         row("u1", '],"messages":[{"role":"user","content":"go"}', 6, "user"),
         row("a1", openai_call("c1"), role="assistant")
         | change("repaired", "R10", "1 of 2 calls never got a result", 2 * one_call - 4, one_call),
-        row("t1", ',{"role":"tool","tool_call_id":"c1","content":"' + FOLDED + '"}', role="tool", receipts=[RECEIPT])
-        | change("folded", "R2", OLD_READ, 12, 4 + len(FOLDED)),
+        row(
+            "t1",
+            ',{"role":"tool","tool_call_id":"c1","content":"' + PLACEHOLDER + '"}',
+            role="tool",
+            receipts=[RECEIPT],
+        )
+        | change("folded", "R2", OLD_READ, 12, 4 + len(PLACEHOLDER)),
         row("a2", openai_call("c2"), one_call, "assistant"),
         row("t2", ',{"role":"tool","tool_call_id":"c2","content":"now"}', 7, "tool"),
         row("r1", "", role="reasoning") | change("dropped", "fit", "shown to people, never to models", 6, 0),
@@ -295,12 +300,12 @@ def count(log: Sequence[Message], last: Calibration | None) -> TokenCount:
 
 def test_a_count_is_an_estimate_until_the_provider_reported_this_very_page():
     page, manifest = assemble(Facts(log=LOG, target=OPENAI, counter=CharacterCounter()))
-    counted = manifest.tokens_after
-    assert manifest.tokens == TokenCount(tokens=counted, estimated=True)
-    reported = Calibration(digest=page.digest, own_count=counted, reported_count=1000)
-    assert count(LOG, reported) == TokenCount(tokens=1000, estimated=False)
-    assert count((*LOG, user("u", "a" * 96)), reported) == TokenCount(
-        tokens=1000 + round(100 * 1000 / counted), estimated=True
+    own_count = manifest.tokens_after
+    assert manifest.tokens == TokenCount(tokens=own_count, estimated=True)
+    calibration = Calibration(digest=page.digest, own_count=own_count, reported_count=1000)
+    assert count(LOG, calibration) == TokenCount(tokens=1000, estimated=False)
+    assert count((*LOG, user("u", "a" * 96)), calibration) == TokenCount(
+        tokens=1000 + round(100 * 1000 / own_count), estimated=True
     )
 
 

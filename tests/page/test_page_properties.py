@@ -70,12 +70,12 @@ def test_the_newest_user_message_is_in_the_page_with_all_its_words(log: tuple[Me
     source, message = newest_user(log) or ("", None)
     page, manifest = set_page(log, Target(wire=wire, model="gpt-x"))
     ((_, span),) = [
-        found for found in zip(manifest.parts, manifest.spans, strict=True) if found[0].source == source and found[1]
+        match for match in zip(manifest.parts, manifest.spans, strict=True) if match[0].source == source and match[1]
     ]
     assert span and message
-    shown = page.body[span[0] : span[1]]
+    part_bytes = page.body[span[0] : span[1]]
     words = [part.text for part in message.parts if isinstance(part, Text)]
-    assert [text for text in words if text.strip() and dump(text) not in shown] == []
+    assert [text for text in words if text.strip() and dump(text) not in part_bytes] == []
 
 
 @given(logs(), st.sampled_from(TARGETS))
@@ -102,10 +102,10 @@ def test_R1_a_page_of_messages_that_remember_is_that_of_messages_that_do_not(
 def test_a_page_that_only_grew_begins_with_the_one_before(log: tuple[Message, ...], wire: WireName):
     target = Target(wire=wire, model="gpt-x")
     page, manifest = set_page(log, target)
-    said = next((message for message in reversed(log) if message.role == "user"), None)
+    last_message = next((message for message in reversed(log) if message.role == "user"), None)
     # At its end a page loses the blank that its provider refuses there.
-    if said is None or any(TRIMMED.reason in part.reason for part in manifest.parts):
+    if last_message is None or any(TRIMMED.reason in part.reason for part in manifest.parts):
         return
-    longer, _ = set_page((*log, replace(said, id="new")), target)
+    longer, _ = set_page((*log, replace(last_message, id="new")), target)
     tail = manifest.sizes[-1]
     assert longer.body.startswith(page.body[:-tail])

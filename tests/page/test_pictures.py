@@ -15,7 +15,7 @@ from recto.page.wire.base import Target, WireName
 
 PNG = "aW1hZ2U="
 INTRO = "<system-reminder>\n# Input Files\nFiles available to the user in this turn:\n\n"
-UNSEEN = "These images cannot be shown to this model. Do not guess what they show: r2-1, r2-2"
+HIDDEN = "These images cannot be shown to this model. Do not guess what they show: r2-1, r2-2"
 ZH_UNSEEN = "以下图片无法展示给当前模型，不要猜测其内容：r2-1, r2-2"
 
 
@@ -63,7 +63,7 @@ def test_D2_pictures_go_by_url_past_ones_too_and_the_rest_is_told():
     ]
     # k3 has no url (deleted), k4 is of a format no provider takes.
     assert new == [
-        {"type": "text", "text": f"{INTRO}{NEW_BLOCKS}\n{UNSEEN}\n</system-reminder>\n\nnew"},
+        {"type": "text", "text": f"{INTRO}{NEW_BLOCKS}\n{HIDDEN}\n</system-reminder>\n\nnew"},
         openai_image(URLS["k2"]),
     ]
 
@@ -106,9 +106,9 @@ def test_D2_a_picture_in_a_tool_s_result_is_shown_where_the_wire_has_a_place_for
     log = (OLD, AssistantMessage(id="a", parts=(call,)), result)
     shown_to = replace(facts("anthropic"), log=log, pictures=pictures)
     body = assemble(shown_to)[0].body.decode()
-    shown = f'"data":"{PNG}"' if pictures else f'"url":"{URLS["k1"]}"'
+    text = f'"data":"{PNG}"' if pictures else f'"url":"{URLS["k1"]}"'
     assert body.count('"type":"image"') == 2
-    assert body.count(shown) == 2
+    assert body.count(text) == 2
     assert "[image not shown: k3.png, id k3]" in body
     blind = assemble(replace(shown_to, target=Target(sees_images=False, wire="anthropic")))[0]
     assert b'"type":"image"' not in blind.body
@@ -146,20 +146,20 @@ def rules(manifest: Manifest) -> dict[str, tuple[str | None, str]]:
 
 
 def test_D2_the_manifest_says_of_which_messages_pictures_are_not_shown():
-    seen = rules(assemble(facts())[1])
-    assert seen["u1"] == ("F2", "files of a past turn, by their ids")
+    visible = rules(assemble(facts())[1])
+    assert visible["u1"] == ("F2", "files of a past turn, by their ids")
     not_shown = "pictures among them are not shown, and it says so"
-    assert seen["u2"] == ("D2", f"what the user has at hand in this turn; {not_shown}")
+    assert visible["u2"] == ("D2", f"what the user has at hand in this turn; {not_shown}")
     blind = rules(assemble(replace(facts(), target=Target(sees_images=False)))[1])
     assert blind["u1"] == ("D2", f"files of a past turn, by their ids; {not_shown}")
-    assert blind["u2"] == seen["u2"]
+    assert blind["u2"] == visible["u2"]
 
 
 def test_F7_the_files_of_a_message_are_worked_out_once_whatever_urls_the_thread_has_beside():
     first = files_shown(facts())
     more = replace(facts(), urls={**URLS, "another": "https://recto.test/another"})
-    again, known = files_shown(more), maps_of(more)
+    again, values = files_shown(more), maps_of(more)
     assert all(again[id(message)] is first[id(message)] for message in (OLD, NEW))
-    assert known.files["r1-0"] is first[id(OLD)][0]
-    moved = files_shown(replace(facts(), urls={**URLS, "k1": "https://recto.test/moved"}))
-    assert moved[id(OLD)][0].url == "https://recto.test/moved"
+    assert values.files["r1-0"] is first[id(OLD)][0]
+    other_urls = files_shown(replace(facts(), urls={**URLS, "k1": "https://recto.test/moved"}))
+    assert other_urls[id(OLD)][0].url == "https://recto.test/moved"

@@ -26,20 +26,20 @@ def page(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> tu
 
 
 def cause(before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> str | None:
-    found = prefix_break(SentPage.of(*before), SentPage.of(*after))
-    return found.cause if found else None
+    first_break = prefix_break(SentPage.of(*before), SentPage.of(*after))
+    return first_break.cause if first_break else None
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
     log = (question("u0"), *(entry for n in range(5) for entry in reads(str(n), f"content {n}")))
     before, after = page(log, wire), page((*log, *reads("5", "content")), wire)
-    found = prefix_break(SentPage.of(*before), SentPage.of(*after))
-    assert found is not None
-    assert found == Break(cause="fold_step", source="t0", bytes_kept=found.bytes_kept)
-    kept = before[0].body[: found.bytes_kept]
-    assert kept == after[0].body[: found.bytes_kept]
-    assert b"t0" not in kept
+    first_break = prefix_break(SentPage.of(*before), SentPage.of(*after))
+    assert first_break is not None
+    assert first_break == Break(cause="fold_step", source="t0", bytes_kept=first_break.bytes_kept)
+    prefix = before[0].body[: first_break.bytes_kept]
+    assert prefix == after[0].body[: first_break.bytes_kept]
+    assert b"t0" not in prefix
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -71,9 +71,9 @@ def test_each_cause_has_its_name(wire: WireName):
 
 
 def test_an_answer_that_came_late_is_a_repair():
-    asked, answered = reads("1", "content")
-    before = page((question("u0"), asked, question("u1")))
-    after = page((question("u0"), asked, question("u1"), answered))
+    requested, result_message = reads("1", "content")
+    before = page((question("u0"), requested, question("u1")))
+    after = page((question("u0"), requested, question("u1"), result_message))
     assert cause(before, after) == "repaired"
 
 

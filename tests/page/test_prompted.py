@@ -26,8 +26,10 @@ from recto.page.wire.base import Target
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 USER = UserMessage(id="u", parts=(Text(text="go"),))
 CALL = AssistantMessage(id="a", parts=(Text(text="so"), ToolCall(id="c", name="t", arguments='{"n": 1}')))
-CALLED = '```json\n{"name": "t", "arguments": {"n": 1}}\n```'
-TOLD = "Results of tools come in <tool_result>, which tools alone write. Answer from it, or call another tool."
+CALL_TEXT = '```json\n{"name": "t", "arguments": {"n": 1}}\n```'
+EXPECTED_EVENTS = (
+    "Results of tools come in <tool_result>, which tools alone write. Answer from it, or call another tool."
+)
 PICTURE = File(kind="image", source=Data(base64="aGk="), mime_type="image/png", name="p.png")
 CALL_NOTE = ("repaired", "P11", "calls written as text, for a model without native ones")
 RESULT_NOTE = ("repaired", "P11", "result written as text, for a model without native calls")
@@ -42,14 +44,16 @@ def shown_as(result: ToolMessage) -> Message:
 
 
 def in_words(text: str) -> UserMessage:
-    return UserMessage(id="t", parts=(Text(text=f'{TOLD}\n\n<tool_result name="t">\n{text}\n</tool_result>'),))
+    return UserMessage(
+        id="t", parts=(Text(text=f'{EXPECTED_EVENTS}\n\n<tool_result name="t">\n{text}\n</tool_result>'),)
+    )
 
 
 def test_P11_a_call_and_its_result_become_words_and_each_is_noted():
     draft = as_prompted((USER, CALL, answers(Text(text="found"))))
     assert draft.messages == (
         USER,
-        AssistantMessage(id="a", parts=(Text(text=f"so\n\n{CALLED}"),)),
+        AssistantMessage(id="a", parts=(Text(text=f"so\n\n{CALL_TEXT}"),)),
         in_words("found"),
     )
     notes = {place: (note.decision, note.rule, note.reason) for place, note in draft.notes.items()}
@@ -60,29 +64,31 @@ def test_P11_words_and_calls_go_out_as_one_string_that_is_read_back_as_it_was():
     twice = replace(CALL, parts=(*CALL.parts, ToolCall(id="d", name="u", arguments="{}")))
     log = (USER, twice, answers(Text(text="one")), replace(answers(Text(text="two")), id="v", tool_call_id="d"))
     page, manifest = assembled(Facts(log=log, tool_calling="prompt", target=Target()))
-    said = load(page.body.decode())
-    assert isinstance(said, dict)
-    written = f'so\n\n{CALLED}\n\n```json\n{{"name": "u", "arguments": {{}}}}\n```'
-    (_, calls, first, second) = cast("list[dict[str, str]]", said["messages"])
-    assert calls == {"role": "assistant", "content": written}
+    body_row = load(page.body.decode())
+    assert isinstance(body_row, dict)
+    encoded = f'so\n\n{CALL_TEXT}\n\n```json\n{{"name": "u", "arguments": {{}}}}\n```'
+    (_, calls, first, second) = cast("list[dict[str, str]]", body_row["messages"])
+    assert calls == {"role": "assistant", "content": encoded}
     # How results come is said once, with the first: before there was one, a model would learn to make them up.
     assert [content["content"].count("<tool_result>") for content in (first, second)] == [1, 0]
-    parsed = parse_tool_calls(written)
-    assert (parsed.words, [call.name for call in parsed.calls]) == ("so", ["t", "u"])
+    reply = parse_tool_calls(encoded)
+    assert (reply.words, [call.name for call in reply.calls]) == ("so", ["t", "u"])
     assert [part.reason for part in manifest.parts if part.source == "a"] == [CALL_NOTE[2]]
 
 
 def test_P11_calls_are_written_in_the_form_that_the_agent_chooses():
-    (shown,) = as_prompted((AssistantMessage(id="a", parts=CALL.parts[1:]),), "en", "tags").messages
+    (visible_message,) = as_prompted((AssistantMessage(id="a", parts=CALL.parts[1:]),), "en", "tags").messages
     text = '<tool_call>{"name": "t", "arguments": {"n": 1}}</tool_call>'
-    assert shown == AssistantMessage(id="a", parts=(Text(text=text),))
+    assert visible_message == AssistantMessage(id="a", parts=(Text(text=text),))
 
 
 def test_P11_signed_thinking_between_words_keeps_its_place():
-    thought = Opaque(provider="anthropic", model="m", place="block", name="thinking", data="{}")
-    message = AssistantMessage(id="a", parts=(Text(text="one"), thought, Text(text="two"), *CALL.parts[1:]))
-    (shown,) = as_prompted((message,)).messages
-    assert shown == AssistantMessage(id="a", parts=(Text(text="one"), thought, Text(text=f"two\n\n{CALLED}")))
+    reasoning = Opaque(provider="anthropic", model="m", place="block", name="thinking", data="{}")
+    message = AssistantMessage(id="a", parts=(Text(text="one"), reasoning, Text(text="two"), *CALL.parts[1:]))
+    (visible_message,) = as_prompted((message,)).messages
+    assert visible_message == AssistantMessage(
+        id="a", parts=(Text(text="one"), reasoning, Text(text=f"two\n\n{CALL_TEXT}"))
+    )
 
 
 def test_P11_a_talk_without_calls_is_left_alone_and_unnoted():
@@ -110,8 +116,8 @@ def test_P11_provider_state_that_words_cannot_carry_is_told():
     draft = as_prompted((USER, CALL, answers(Text(text="found"), state)))
     assert draft.messages[2] == in_words("found")
     assert draft.notes[2].reason == f"{RESULT_NOTE[2]}; search_result of anthropic left out: words cannot carry it"
-    signed = ToolCall(id="c", name="t", arguments="{}", state=state)
-    (note,) = as_prompted((AssistantMessage(parts=(signed,)),)).notes.values()
+    signed_part = ToolCall(id="c", name="t", arguments="{}", state=state)
+    (note,) = as_prompted((AssistantMessage(parts=(signed_part,)),)).notes.values()
     assert note.reason == f"{CALL_NOTE[2]}; search_result of anthropic left out: words cannot carry it"
 
 

@@ -91,19 +91,19 @@ def documents() -> st.SearchStrategy[ParsedDocument]:
     st.sampled_from(LOCALES),
 )
 def test_F3_no_name_id_url_or_value_forges_anything_in_a_reminder(
-    files: list[InputFile], known: list[Dataset], context: list[ContextItem], locale: Locale
+    files: list[InputFile], rows: list[Dataset], context: list[ContextItem], locale: Locale
 ):
-    text = reminder(files=files, datasets=known, context=context, time=NOON, locale=locale)
-    assert blocks_of(text) == [*map(file_block, files), *map(dataset_block, known), *map(context_block, context)]
+    text = reminder(files=files, datasets=rows, context=context, time=NOON, locale=locale)
+    assert blocks_of(text) == [*map(file_block, files), *map(dataset_block, rows), *map(context_block, context)]
 
 
 @given(st.lists(shown_files(), max_size=3), hostile())
 def test_F1_the_reminder_stands_before_the_words_and_the_words_are_untouched(files: list[InputFile], words: str):
     text = reminder(files=files)
-    seen = with_reminder(text, words)
-    assert seen.startswith(text)
-    assert seen.endswith(words)
-    assert len(seen) == len(text) + len(words) + (2 if text and words else 0)
+    visible = with_reminder(text, words)
+    assert visible.startswith(text)
+    assert visible.endswith(words)
+    assert len(visible) == len(text) + len(words) + (2 if text and words else 0)
 
 
 @given(hostile())
@@ -135,16 +135,16 @@ def test_F4_each_turn_has_file_ids_of_its_own_that_stay_as_the_log_grows(log: li
     whole = file_prefixes(log)
     assert len(set(whole.values())) == len(whole) == sum(isinstance(message, UserMessage) for message in log)
     for end in whole:
-        grown = file_prefixes(log[:end])
-        assert grown == {place: whole[place] for place in grown}
+        prefixes = file_prefixes(log[:end])
+        assert prefixes == {place: whole[place] for place in prefixes}
 
 
 @given(logs(), st.integers(0, 3))
 def test_F4_ids_count_from_zero_without_a_gap_and_keep_the_limit(log: tuple[Message, ...], most: int):
     for message in (message for message in log if isinstance(message, UserMessage)):
-        shown = input_files(message, prefix="r", urls={}, max_files=most)
-        assert [one.id for one in shown] == [f"r-{place}" for place in range(len(shown))]
-        assert len(shown) <= most
+        files = input_files(message, prefix="r", urls={}, max_files=most)
+        assert [one.id for one in files] == [f"r-{place}" for place in range(len(files))]
+        assert len(files) <= most
 
 
 IDS = {"r-0": "https://x.test/0", "r-1": 'https://x.test/"1"', "__proto__": "https://x.test/2"}
@@ -159,9 +159,9 @@ def arguments() -> st.SearchStrategy[Json]:
 @given(arguments())
 def test_F8_the_text_of_a_call_says_what_its_value_says(value: Json):
     text = orjson.dumps(value).decode()
-    sent = arguments_for("fetch", text, IDS)
-    assert orjson.loads(sent) == walked(value)
-    assert (sent == text) == (walked(value) == value)
+    call_arguments = arguments_for("fetch", text, IDS)
+    assert orjson.loads(call_arguments) == walked(value)
+    assert (call_arguments == text) == (walked(value) == value)
 
 
 @given(arguments(), st.sampled_from(("", " ", "\n\t")))
@@ -201,8 +201,8 @@ def test_F3_no_given_text_ends_the_quote(text: str, budget: int):
     quote = quote_message(f"x{text}", budget=budget, counter=CharacterCounter())
     assert quote is not None
     tags = [tag for tag in OUR_TAGS if tag != "Content"]
-    opened = [quote.text[place : place + 8] for place in tags_in(quote.text, tags)]
-    assert opened == ["<Quote><", "</Quote>", "<Quote>\n", "</Quote>"]
+    openings = [quote.text[place : place + 8] for place in tags_in(quote.text, tags)]
+    assert openings == ["<Quote><", "</Quote>", "<Quote>\n", "</Quote>"]
 
 
 FRAME = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{quote}\n</Quote>"
@@ -267,13 +267,13 @@ def tags_in(text: str, tags: Sequence[str] = OUR_TAGS) -> list[int]:
 
 
 def opens_one(rest: str, tags: Sequence[str]) -> bool:
-    seen = "".join(filter(is_seen, rest)).translate(WIDE).lower().lstrip()
-    if seen.startswith("!"):
-        dashes = seen[1:].lstrip().translate(DASHES)
+    visible = "".join(filter(is_seen, rest)).translate(WIDE).lower().lstrip()
+    if visible.startswith("!"):
+        dashes = visible[1:].lstrip().translate(DASHES)
         name = dashes.lstrip("-").lstrip()
         after = name.removeprefix("tools_start").removeprefix("tools_end")
         return dashes.startswith("--") and after != name and not (after[:1].isalnum() or after[:1] == "_")
-    name = seen.removeprefix("/").lstrip()
+    name = visible.removeprefix("/").lstrip()
     return any(ends(name, tag.lower()) for tag in tags)
 
 

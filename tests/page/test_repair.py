@@ -31,17 +31,17 @@ from tests.page.page_rules import fresh
 Log = tuple[Message, ...]
 
 NO_CALL = Note(decision="dropped", rule="R10", reason="no call before it waits for this result")
-MOVED = Note(decision="repaired", rule="R10", reason="moved up to its call, as providers demand")
-ORDERED = Note(decision="repaired", rule="R10", reason="results put in the order of their calls")
-MOVED_AND_ORDERED = Note(decision="repaired", rule="R10", reason=f"{MOVED.reason}; {ORDERED.reason}")
+MOVED_NOTE = Note(decision="repaired", rule="R10", reason="moved up to its call, as providers demand")
+ORDER_NOTE = Note(decision="repaired", rule="R10", reason="results put in the order of their calls")
+MOVED_AND_ORDERED = Note(decision="repaired", rule="R10", reason=f"{MOVED_NOTE.reason}; {ORDER_NOTE.reason}")
 SILENT = Note(decision="dropped", rule="R10", reason="nothing is said in it")
-SIGNED = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"signature": "s"}')
+SIGNED_STATE = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"signature": "s"}')
 REFUSAL = Opaque(provider="openai", model=None, place="field", name="refusal", data='"I will not."')
 
 hi = UserMessage(parts=(Text(text="hi"),))
 go_on = UserMessage(parts=(Text(text="go on"),))
 done = AssistantMessage(parts=(Text(text="Done."),))
-thought = ReasoningMessage(text="hm")
+reasoning = ReasoningMessage(text="hm")
 progress = ActivityMessage(activity_type="PLAN", content="{}")
 
 
@@ -50,27 +50,27 @@ def call(id: str) -> ToolCall:
 
 
 def asks(*ids: str, text: str | None = None) -> AssistantMessage:
-    said: tuple[AssistantPart, ...] = () if text is None else (Text(text=text),)
-    return AssistantMessage(parts=(*said, *map(call, ids)))
+    parts: tuple[AssistantPart, ...] = () if text is None else (Text(text=text),)
+    return AssistantMessage(parts=(*parts, *map(call, ids)))
 
 
 def result(id: str, text: str = "out") -> ToolMessage:
     return ToolMessage(tool_call_id=id, parts=(Text(text=text),))
 
 
-def lost(count: int, total: int, then: str = "") -> Note:
+def lost_calls(count: int, total: int, then: str = "") -> Note:
     reason = f"{count} of {total} calls never got a result"
     return Note(decision="dropped" if then else "repaired", rule="R10", reason=reason + then)
 
 
-def assert_repairs(log: Log, shown: Log, origins: Sequence[int], notes: Mapping[int, Note]) -> None:
+def assert_repairs(log: Log, visible_log: Log, origins: Sequence[int], notes: Mapping[int, Note]) -> None:
     """The log becomes exactly that, and that stays as it is."""
     __tracebackhide__ = True
     draft = recto.repair(log)
-    assert draft.messages == shown
+    assert draft.messages == visible_log
     assert list(draft.origins) == list(origins)
     assert dict(draft.notes) == dict(notes)
-    assert recto.repair(shown).messages == shown
+    assert recto.repair(visible_log).messages == visible_log
 
 
 def assert_untouched(*log: Message) -> None:
@@ -88,12 +88,14 @@ def test_R10_a_whole_conversation_stays_as_it_is():
 
 
 def test_R10_an_unanswered_call_goes_and_its_text_stays():
-    shown = AssistantMessage(parts=(Text(text="I look."),))
-    assert_repairs((hi, asks("a", text="I look."), go_on), (hi, shown, go_on), [0, 1, 2], {1: lost(1, 1)})
+    visible_message = AssistantMessage(parts=(Text(text="I look."),))
+    assert_repairs(
+        (hi, asks("a", text="I look."), go_on), (hi, visible_message, go_on), [0, 1, 2], {1: lost_calls(1, 1)}
+    )
 
 
 def test_R10_an_unanswered_call_without_text_takes_its_message_along():
-    notes = {1: lost(1, 1, "; nothing is said in it")}
+    notes = {1: lost_calls(1, 1, "; nothing is said in it")}
     assert_repairs((hi, asks("a"), go_on), (hi, go_on), [0, 2], notes)
     assert_repairs((hi, asks("a", text=" \n"), go_on), (hi, go_on), [0, 2], notes)
 
@@ -112,10 +114,10 @@ def test_R10_a_second_result_of_a_call_goes():
 @pytest.mark.parametrize("between", [go_on, SystemMessage(text="Be brief.")])
 def test_R10_a_result_is_moved_up_to_its_call(between: Message):
     log = (hi, asks("a"), between, result("a"), done)
-    assert_repairs(log, (hi, asks("a"), result("a"), between, done), [0, 1, 3, 2, 4], {3: MOVED})
+    assert_repairs(log, (hi, asks("a"), result("a"), between, done), [0, 1, 3, 2, 4], {3: MOVED_NOTE})
 
 
-@pytest.mark.parametrize("between", [thought, progress])
+@pytest.mark.parametrize("between", [reasoning, progress])
 def test_R10_what_only_people_see_may_stand_between_call_and_result(between: Message):
     assert_untouched(hi, asks("a", "b"), between, result("a"), between, result("b"), between, done)
 
@@ -124,7 +126,7 @@ def test_R10_what_only_people_see_may_stand_between_call_and_result(between: Mes
 
 
 @pytest.mark.parametrize(
-    ("came", "order", "noted"),
+    ("came", "order", "notes_on"),
     [
         ("abc", [1, 2, 3], []),
         ("acb", [1, 3, 2], [2, 3]),
@@ -134,45 +136,49 @@ def test_R10_what_only_people_see_may_stand_between_call_and_result(between: Mes
         ("ac", [1, 2], []),
     ],
 )
-def test_R10_only_results_that_change_places_are_noted(came: str, order: list[int], noted: list[int]):
+def test_R10_only_results_that_change_places_are_noted(came: str, order: list[int], notes_on: list[int]):
     log = (asks("a", "b", "c"), *map(result, came), done)
-    kept = asks(*sorted(came))
-    shown = (kept, *[log[place] for place in order], done)
-    missing = {0: lost(1, 3)} if len(came) < 3 else {}
-    assert_repairs(log, shown, [0, *order, len(log) - 1], missing | dict.fromkeys(noted, ORDERED))
+    calls_in_order = asks(*sorted(came))
+    visible_rows = (calls_in_order, *[log[place] for place in order], done)
+    missing = {0: lost_calls(1, 3)} if len(came) < 3 else {}
+    assert_repairs(log, visible_rows, [0, *order, len(log) - 1], missing | dict.fromkeys(notes_on, ORDER_NOTE))
 
 
 def test_R10_late_results_are_put_in_order_among_themselves_between_what_only_people_see():
-    log = (asks("a", "b", "c"), result("a"), go_on, thought, result("c"), progress, result("b"))
-    shown = (asks("a", "b", "c"), result("a"), result("b"), result("c"), go_on, thought, progress)
-    assert_repairs(log, shown, [0, 1, 6, 4, 2, 3, 5], dict.fromkeys((4, 6), MOVED_AND_ORDERED))
+    log = (asks("a", "b", "c"), result("a"), go_on, reasoning, result("c"), progress, result("b"))
+    visible = (asks("a", "b", "c"), result("a"), result("b"), result("c"), go_on, reasoning, progress)
+    assert_repairs(log, visible, [0, 1, 6, 4, 2, 3, 5], dict.fromkeys((4, 6), MOVED_AND_ORDERED))
 
 
 def test_R10_of_two_calls_of_one_id_in_a_message_one_stays():
     log = (asks("a", "a"), result("a", "one"), result("a", "two"), done)
-    assert_repairs(log, (asks("a"), result("a", "one"), done), [0, 1, 3], {0: lost(1, 2), 2: NO_CALL})
+    assert_repairs(log, (asks("a"), result("a", "one"), done), [0, 1, 3], {0: lost_calls(1, 2), 2: NO_CALL})
     log = (asks("a", "a", text="I look."), done)
-    shown = AssistantMessage(parts=(Text(text="I look."),))
-    assert_repairs(log, (shown, done), [0, 1], {0: lost(2, 2)})
+    visible_message = AssistantMessage(parts=(Text(text="I look."),))
+    assert_repairs(log, (visible_message, done), [0, 1], {0: lost_calls(2, 2)})
 
 
 # Messages that say nothing
 
 
-@pytest.mark.parametrize("parts", [(), (Text(text=""),), (Text(text=" \n\t"),), (SIGNED,), (SIGNED, Text(text=" "))])
+@pytest.mark.parametrize(
+    "parts", [(), (Text(text=""),), (Text(text=" \n\t"),), (SIGNED_STATE,), (SIGNED_STATE, Text(text=" "))]
+)
 def test_R10_an_assistant_message_that_says_nothing_goes(parts: tuple[AssistantPart, ...]):
     assert_repairs((hi, AssistantMessage(parts=parts), go_on), (hi, go_on), [0, 2], {1: SILENT})
 
 
-@pytest.mark.parametrize("parts", [(REFUSAL,), (SIGNED, Text(text="x")), (File(kind="image", source=Data(base64="")),)])
+@pytest.mark.parametrize(
+    "parts", [(REFUSAL,), (SIGNED_STATE, Text(text="x")), (File(kind="image", source=Data(base64="")),)]
+)
 def test_R10_an_assistant_message_that_says_anything_stays(parts: tuple[AssistantPart, ...]):
     assert_untouched(hi, AssistantMessage(parts=parts), go_on)
 
 
 def test_R10_thinking_stays_with_the_call_it_led_to_and_goes_with_it():
-    answered = AssistantMessage(parts=(SIGNED, call("a")))
-    assert_untouched(hi, answered, result("a"))
-    assert_repairs((hi, answered), (hi,), [0], {1: lost(1, 1, "; nothing is said in it")})
+    assistant = AssistantMessage(parts=(SIGNED_STATE, call("a")))
+    assert_untouched(hi, assistant, result("a"))
+    assert_repairs((hi, assistant), (hi,), [0], {1: lost_calls(1, 1, "; nothing is said in it")})
 
 
 def test_R10_silent_messages_of_others_stay():
@@ -184,15 +190,15 @@ def test_R10_silent_messages_of_others_stay():
 
 @given(log=logs(repeats_ids=True))
 def test_R10_after_repair_every_call_is_followed_at_once_by_exactly_its_results(log: Log):
-    sent = [message for message in recto.repair(log).messages if message.role not in ("reasoning", "activity")]
+    rows = [message for message in recto.repair(log).messages if message.role not in ("reasoning", "activity")]
     place = 0
-    while place < len(sent):
-        message = sent[place]
+    while place < len(rows):
+        message = rows[place]
         assert message.role != "tool"
         expected = [one.id for one in message.tool_calls] if message.role == "assistant" else []
-        answers = sent[place + 1 : place + 1 + len(expected)]
-        answered = [one.tool_call_id for one in answers if isinstance(one, ToolMessage)]
-        assert answered == expected
+        answers = rows[place + 1 : place + 1 + len(expected)]
+        answer_ids = [one.tool_call_id for one in answers if isinstance(one, ToolMessage)]
+        assert answer_ids == expected
         assert len(set(expected)) == len(expected)
         place += 1 + len(expected)
 
@@ -207,18 +213,18 @@ def test_R10_whichever_tool_was_faster_the_page_is_the_same(log: Log, ids: list[
     assert recto.repair(whole).messages == recto.repair((*log, ask, *answers, done)).messages
     ours = {place: note for place, note in recto.repair(whole).notes.items() if place > len(log)}
     swapped = [place for place, (one, other) in enumerate(zip(came, answers, strict=True)) if one != other]
-    assert ours == {len(log) + 1 + place: ORDERED for place in swapped}
+    assert ours == {len(log) + 1 + place: ORDER_NOTE for place in swapped}
 
 
 @given(log=logs(repeats_ids=True))
 def test_R10_no_words_of_people_or_models_are_lost(log: Log):
-    shown = recto.repair(log).messages
+    visible_message = recto.repair(log).messages
     kept_roles = ("user", "system", "developer", "reasoning", "activity")
-    assert [one for one in shown if one.role in kept_roles] == [one for one in log if one.role in kept_roles]
-    assert spoken(shown) == spoken(log)
+    assert [one for one in visible_message if one.role in kept_roles] == [one for one in log if one.role in kept_roles]
+    assert message_texts(visible_message) == message_texts(log)
 
 
-def spoken(log: Log) -> list[str]:
+def message_texts(log: Log) -> list[str]:
     """What the model said, in order."""
     parts = [part for message in log if isinstance(message, AssistantMessage) for part in message.parts]
     return [part.text for part in parts if isinstance(part, Text) and part.text.strip()]
@@ -228,15 +234,15 @@ def spoken(log: Log) -> list[str]:
 def test_R10_a_result_right_behind_its_only_call_stays(log: Log):
     ask = AssistantMessage(parts=(ToolCall(id="only", name="ls", arguments="{}"),))
     pair = (ask, result("only"))
-    shown = recto.repair((*log, *pair)).messages
-    assert shown[-2:] == pair
+    visible_message = recto.repair((*log, *pair)).messages
+    assert visible_message[-2:] == pair
 
 
 @given(log=logs(repeats_ids=True))
 def test_R10_repairing_what_was_repaired_changes_nothing(log: Log):
-    shown = recto.repair(log).messages
-    again = recto.repair(shown)
-    assert again == Draft(messages=shown, origins=range(len(shown)), notes={})
+    visible_message = recto.repair(log).messages
+    again = recto.repair(visible_message)
+    assert again == Draft(messages=visible_message, origins=range(len(visible_message)), notes={})
 
 
 @given(log=logs(repeats_ids=True))
@@ -244,7 +250,7 @@ def test_R10_places_and_notes_account_for_every_message(log: Log):
     draft = recto.repair(log)
     dropped = {place for place, note in draft.notes.items() if note.decision == "dropped"}
     assert sorted([*draft.origins, *dropped]) == list(range(len(log)))
-    stayed = [one for one in draft.origins if draft.notes.get(one) not in (MOVED, ORDERED, MOVED_AND_ORDERED)]
+    stayed = [one for one in draft.origins if draft.notes.get(one) not in (MOVED_NOTE, ORDER_NOTE, MOVED_AND_ORDERED)]
     assert stayed == sorted(stayed)
     for origin, message in zip(draft.origins, draft.messages, strict=True):
         assert message == log[origin] or draft.notes[origin].decision == "repaired"

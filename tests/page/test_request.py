@@ -26,7 +26,7 @@ from tests.api.relaying_server import message_reads, reads, user
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
 EAGER = FoldSettings(rules=tuple([rule_for(rule, known_tools()) for rule in rules_in("en", RULES) if rule.on]))
-FOLDED = "[An older read of this file, folded: see the newest one]"
+PLACEHOLDER = "[An older read of this file, folded: see the newest one]"
 CALL: dict[str, Json] = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}, "extra": 1}
 USE: dict[str, Json] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}, "cache_control": {"type": "x"}}
 
@@ -53,7 +53,7 @@ def reply(words: str, *calls: Json) -> dict[str, Json]:
     return {"role": "assistant", "content": words, **({"tool_calls": list(calls)} if calls else {})}
 
 
-def sent(messages: Sequence[Json], wire: Wire = OPENAI) -> tuple[list[dict[str, Json]], Manifest]:
+def send(messages: Sequence[Json], wire: Wire = OPENAI) -> tuple[list[dict[str, Json]], Manifest]:
     """The messages as they are sent on, and the manifest."""
     page, manifest = rewritten(dump({"model": "m", "messages": messages}), wire)
     assert sum(manifest.sizes) == len(page.body)
@@ -69,8 +69,8 @@ values = st.recursive(
 words = st.text(min_size=1, max_size=8).filter(str.strip)
 
 
-def said_with(said: str, more: Json) -> Json:
-    return {**user(said), "meta": more}
+def said_with(message: str, more: Json) -> Json:
+    return {**user(message), "meta": more}
 
 
 chat = st.lists(st.builds(said_with, words, values), min_size=1, max_size=4)
@@ -103,11 +103,12 @@ def test_X3_of_a_folded_result_the_words_alone_are_others_and_all_else_stands_as
     messages[2] |= {"name": "kept", "odd": [1, {"a": None}]}
     body = json.dumps({"temperature": 0.1, "messages": messages, "tools": [], "x": "é"}, indent=1).encode()
     page, manifest = rewritten(body, OPENAI)
-    found = cast("dict[str, Json]", load(page.body))
+    fields = cast("dict[str, Json]", load(page.body))
     expected = [
-        {**one, "content": FOLDED} if one["role"] == "tool" and place < 8 else one for place, one in enumerate(messages)
+        {**one, "content": PLACEHOLDER} if one["role"] == "tool" and place < 8 else one
+        for place, one in enumerate(messages)
     ]
-    assert found == {"temperature": 0.1, "messages": expected, "tools": [], "x": "é"}
+    assert fields == {"temperature": 0.1, "messages": expected, "tools": [], "x": "é"}
     # What comes behind the last that was folded is byte for byte what came.
     tail = body[body.index(b'"call_3"') :].partition(b'"call_4"')[2]
     assert page.body.endswith(tail)
@@ -123,45 +124,45 @@ def test_X3_a_folded_block_of_anthropic_keeps_its_id_its_mark_and_its_neighbours
     first = cast("list[dict[str, Json]]", messages[2]["content"])
     first[0] |= {"cache_control": {"type": "ephemeral"}, "content": [{"type": "text", "text": "word " * 50}]}
     first.append({"type": "text", "text": "and this?"})
-    found, _ = sent(messages, ANTHROPIC)
-    block = {**first[0], "content": [{"type": "text", "text": FOLDED}]}
-    assert found[2] == {"role": "user", "content": [block, {"type": "text", "text": "and this?"}]}
-    assert found[-1] == messages[-1]
+    page_body, _ = send(messages, ANTHROPIC)
+    block = {**first[0], "content": [{"type": "text", "text": PLACEHOLDER}]}
+    assert page_body[2] == {"role": "user", "content": [block, {"type": "text", "text": "and this?"}]}
+    assert page_body[-1] == messages[-1]
 
 
 RESULT: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
 
 
 def test_X3_R10_calls_without_a_result_are_taken_out_and_those_answered_keep_their_fields():
-    found, manifest = sent([user("hi"), {**reply("I look.", CALL), "odd": 1}, user("and?")])
-    assert found[1] == {"role": "assistant", "content": "I look.", "odd": 1}
+    page_body, manifest = send([user("hi"), {**reply("I look.", CALL), "odd": 1}, user("and?")])
+    assert page_body[1] == {"role": "assistant", "content": "I look.", "odd": 1}
     assert [part.rule for part in manifest.parts if part.decision == "repaired"] == ["R10"]
-    found, _ = sent([user("hi"), reply("", CALL, {**CALL, "id": "c2"}), RESULT, user("and?")])
-    assert found[1:] == [reply("", CALL), RESULT, user("and?")]
+    page_body, _ = send([user("hi"), reply("", CALL, {**CALL, "id": "c2"}), RESULT, user("and?")])
+    assert page_body[1:] == [reply("", CALL), RESULT, user("and?")]
 
 
 def test_X3_R10_a_result_without_a_call_is_left_out_and_one_that_came_late_moves_up():
-    found, manifest = sent([orphan(), user("hi"), reply("", CALL), user("well?"), RESULT])
-    assert found == [user("hi"), reply("", CALL), RESULT, user("well?")]
+    page_body, manifest = send([orphan(), user("hi"), reply("", CALL), user("well?"), RESULT])
+    assert page_body == [user("hi"), reply("", CALL), RESULT, user("well?")]
     dropped = [(part.source, part.tokens_after) for part in manifest.parts if part.decision == "dropped"]
     assert dropped == [("messages[0]", 0)]
 
 
 def test_X3_R10_blocks_of_anthropic_are_repaired_in_their_turns():
-    said: dict[str, Json] = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, USE]}
+    message: dict[str, Json] = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, USE]}
     result: dict[str, Json] = {"type": "tool_result", "tool_use_id": "c1", "content": "done"}
     words: dict[str, Json] = {"type": "text", "text": "well?"}
     turn: dict[str, Json] = {"role": "user", "content": [block_orphan(), result, words]}
-    found, _ = sent([user("hi"), said, user("wait"), turn], ANTHROPIC)
-    assert found == [
+    page_body, _ = send([user("hi"), message, user("wait"), turn], ANTHROPIC)
+    assert page_body == [
         user("hi"),
-        said,
+        message,
         {"role": "user", "content": [result]},
         user("wait"),
         {"role": "user", "content": [words]},
     ]
-    found, _ = sent([user("hi"), said, user("never mind")], ANTHROPIC)
-    assert found[1] == {"role": "assistant", "content": [{"type": "text", "text": "I look."}]}
+    page_body, _ = send([user("hi"), message, user("never mind")], ANTHROPIC)
+    assert page_body[1] == {"role": "assistant", "content": [{"type": "text", "text": "I look."}]}
 
 
 @pytest.mark.parametrize(
@@ -176,22 +177,22 @@ def test_X3_R10_blocks_of_anthropic_are_repaired_in_their_turns():
     ],
 )
 def test_X3_R10_nothing_is_repaired_where_others_would_speak_first_or_last(messages: list[Json], wire: Wire):
-    found, manifest = sent(messages, wire)
-    assert found == messages
+    page_body, manifest = send(messages, wire)
+    assert page_body == messages
     assert [part.reason.partition(": ")[2] for part in manifest.parts] == [OTHER_ENDS]
 
 
 def test_X3_R10_what_was_folded_stays_folded_where_the_end_cannot_be_repaired():
     messages = [*reads(8, 50), reply("I look.", CALL)]
-    found, manifest = sent(messages)
-    assert found == [*sent(messages[:-1])[0], messages[-1]]
+    page_body, manifest = send(messages)
+    assert page_body == [*send(messages[:-1])[0], messages[-1]]
     assert manifest.parts[0].reason == HALF_READ.format(why=OTHER_ENDS)
 
 
 def test_X3_silent_replies_and_results_in_another_order_than_their_calls_stay_as_they_came():
-    said = reply("", CALL, {**CALL, "id": "c2"})
-    messages = [user("hi"), reply(""), user("well?"), said, orphan("c2"), orphan("c1"), user("and?")]
-    assert sent(messages)[0] == messages
+    call_reply = reply("", CALL, {**CALL, "id": "c2"})
+    messages = [user("hi"), reply(""), user("well?"), call_reply, orphan("c2"), orphan("c1"), user("and?")]
+    assert send(messages)[0] == messages
 
 
 @pytest.mark.parametrize(
@@ -220,8 +221,8 @@ def test_X3_a_conversation_goes_by_its_words_and_not_by_marks_instructions_or_ho
         "role": "user",
         "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
     }
-    told: Json = {"role": "system", "content": "It is Monday."}
-    other = parse_request(json.dumps({"messages": [told, marked, user("you")]}, indent=3).encode())
+    instruction: Json = {"role": "system", "content": "It is Monday."}
+    other = parse_request(json.dumps({"messages": [instruction, marked, user("you")]}, indent=3).encode())
     assert heads_of(plain.items, ANTHROPIC) == heads_of(other.items, ANTHROPIC)[1:]
     changed = parse_request(dump({"messages": [user("ho"), user("you")]}))
     assert not set(heads_of(plain.items, OPENAI)) & set(heads_of(changed.items, OPENAI))

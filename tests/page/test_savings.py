@@ -19,7 +19,7 @@ from tests.page.test_fold_cost import COUNTER, PRICES, command, facts, poem, pri
 
 # The step folds 999 tokens of a command, and what stands behind it is written to the cache again.
 LOG: tuple[Entry, ...] = priced(old=1_000, young=2_000, calls=200)
-GONE = 999
+SAVED_TOKENS = 999
 
 
 def page(facts: Facts) -> SentPage:
@@ -27,22 +27,22 @@ def page(facts: Facts) -> SentPage:
 
 
 def step(log: tuple[Entry, ...]) -> FoldStep:
-    found = assemble(facts(log))[1].step
-    assert found
-    return found
+    step = assemble(facts(log))[1].step
+    assert step
+    return step
 
 
 STEP = step(LOG)
-KEPT = replace(STEP, id="f", time=LOG[-1].time)
+STORED_STEP = replace(STEP, id="f", time=LOG[-1].time)
 BEFORE = page(facts(LOG[:-2], fold=settings(CostSettings())))
 AFTER = page(facts(LOG))
-LATER = page(facts((*LOG, KEPT, *poem(900))))
+LATER = page(facts((*LOG, STORED_STEP, *poem(900))))
 COST = STEP.rewritten * (PRICES.write - PRICES.read) * 1_000
 PLAIN, UNLISTED = CachePrices(5, 5), PRICES._replace(is_listed=False)
 
 
-def folded(saved: float | None, cost: float | None = 0) -> Saving:
-    return Saving(kind="fold", name="X2", tokens=GONE, benefit=rounded(saved), cost=rounded(cost))
+def fold_saving(saving: float | None, cost: float | None = 0) -> Saving:
+    return Saving(kind="fold", name="X2", tokens=SAVED_TOKENS, benefit=rounded(saving), cost=rounded(cost))
 
 
 def broken(cause: str, tokens: int, cost: float | None) -> Saving:
@@ -53,22 +53,22 @@ def rounded(price: float | None) -> int | None:
     return None if price is None else int(price)
 
 
-READ, WRITE = GONE * PRICES.read * 1_000, GONE * PRICES.write * 1_000
+READ, WRITE = SAVED_TOKENS * PRICES.read * 1_000, SAVED_TOKENS * PRICES.write * 1_000
 CASES: Mapping[str, tuple[SentPage | None, SentPage, CachePrices, tuple[Saving, ...]]] = {
     "nothing is folded": (BEFORE, BEFORE, PRICES, ()),
-    "nothing was in the cache: it would have been written": (None, AFTER, PRICES, (folded(WRITE),)),
+    "nothing was in the cache: it would have been written": (None, AFTER, PRICES, (fold_saving(WRITE),)),
     "a step saves what would have been read, and costs what is written again": (
         *(BEFORE, AFTER, PRICES),
-        (folded(READ, COST), broken("fold_step", STEP.rewritten, COST)),
+        (fold_saving(READ, COST), broken("fold_step", STEP.rewritten, COST)),
     ),
-    "later calls save as much, and cost nothing": (AFTER, LATER, PRICES, (folded(READ),)),
+    "later calls save as much, and cost nothing": (AFTER, LATER, PRICES, (fold_saving(READ),)),
     "without a cache each call saves what input costs": (
         *(BEFORE, AFTER, PLAIN),
-        (folded(GONE * 5_000), broken("fold_step", STEP.rewritten, 0)),
+        (fold_saving(SAVED_TOKENS * 5_000), broken("fold_step", STEP.rewritten, 0)),
     ),
     "where no list has the prices, tokens are told": (
         *(BEFORE, AFTER, UNLISTED),
-        (folded(None, None), broken("fold_step", STEP.rewritten, None)),
+        (fold_saving(None, None), broken("fold_step", STEP.rewritten, None)),
     ),
 }
 
@@ -86,7 +86,7 @@ def test_X2_what_a_call_is_said_to_save_and_cost_is_what_its_step_was_weighed_by
 
 
 def test_R11_what_stands_behind_another_break_would_have_been_written_anyway():
-    log = (*LOG, KEPT, *poem(900))
+    log = (*LOG, STORED_STEP, *poem(900))
     before, after = (page(facts(log, prompt=Prompt(identity=name))) for name in ("You code.", "You teach."))
     saving, loss = savings_of(before, after, PRICES)
     assert (saving.benefit, saving.cost) == (WRITE, 0)
@@ -99,7 +99,7 @@ def test_R11_another_model_has_nothing_of_it_in_its_cache():
     assert loss.name == "model_changed"
 
 
-FOLDED = replace(read(0)[1], parts=(Text(text=READS.placeholder),))
+FOLDED_RESULT = replace(read(0)[1], parts=(Text(text=READS.placeholder),))
 
 
 def test_R11_savings_are_told_by_rule_and_a_fold_that_breaks_the_prefix_costs_its_rule():
@@ -109,11 +109,11 @@ def test_R11_savings_are_told_by_rule_and_a_fold_that_breaks_the_prefix_costs_it
     eager = FoldSettings()
     before = page(facts(talk(*commands, *reads[:6]), fold=eager))
     after = page(facts(talk(*commands, *reads), fold=eager))
-    found = {saving.name: saving for saving in savings_of(before, after, PRICES)}
+    by_name = {saving.name: saving for saving in savings_of(before, after, PRICES)}
     # Commands are a second old: they stay. Of the reads two are folded now, one of them since this page.
-    assert found.keys() == {"R2", "fold_step"}
-    assert found["R2"].benefit == found["R2"].tokens * 1_000
-    assert found["R2"].cost == found["fold_step"].cost == found["fold_step"].tokens * 9_000
+    assert by_name.keys() == {"R2", "fold_step"}
+    assert by_name["R2"].benefit == by_name["R2"].tokens * 1_000
+    assert by_name["R2"].cost == by_name["fold_step"].cost == by_name["fold_step"].tokens * 9_000
     # What stands for the second read, and behind it four whole ones of the page before, each with its call.
-    line, one, call = (tokens_of(message, COUNTER) for message in (FOLDED, reads[0][1], reads[0][0]))
-    assert found["fold_step"].tokens == line + 4 * (call + one)
+    line, one, call = (tokens_of(message, COUNTER) for message in (FOLDED_RESULT, reads[0][1], reads[0][0]))
+    assert by_name["fold_step"].tokens == line + 4 * (call + one)

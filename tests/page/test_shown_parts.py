@@ -148,7 +148,7 @@ def test_X1_no_words_of_a_message_pass_for_another_place_in_it(text: str):
 DOCUMENT = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
 
 
-IN_CODE = re.compile(r'(?:rule|number)="(\w+)"|^RULE = "(\w+)"|\(([A-Z]\d+)\): \{', re.MULTILINE)
+IN_CODE = re.compile(r'(?:rule|number)="(\w+)"|^RULE = "(\w+)"|\.decision, "(\w+)"|\(([A-Z]\d+)\): \{', re.MULTILINE)
 
 
 def rules_in_code() -> set[str]:

@@ -22,7 +22,7 @@ def talk(result: str) -> tuple[UserMessage, AssistantMessage, ToolMessage]:
 
 
 @pytest.mark.parametrize(
-    ("result", "shown"),
+    ("result", "text"),
     [
         ('{"cards": ["愚者"], "ui_hints": {"title": "T"}}', '{"cards":["愚者"]}'),
         ('{"ui_hints": {}}', "{}"),
@@ -32,10 +32,10 @@ def talk(result: str) -> tuple[UserMessage, AssistantMessage, ToolMessage]:
         ('{"ui_hints": 1}\n\n(You made this very call)', '{"ui_hints": 1}\n\n(You made this very call)'),
     ],
 )
-def test_P14_the_model_sees_a_result_without_its_hints(result: str, shown: str):
+def test_P14_the_model_sees_a_result_without_its_hints(result: str, text: str):
     draft = strip_ui_hints(talk(result))
-    assert draft.messages[-1] == talk(shown)[-1]
-    assert dict(draft.notes) == ({2: HINTS_LEFT_OUT} if result != shown else {})
+    assert draft.messages[-1] == talk(text)[-1]
+    assert dict(draft.notes) == ({2: HINTS_LEFT_OUT} if result != text else {})
 
 
 def test_P14_the_page_has_no_hints_and_the_manifest_says_so():

@@ -19,19 +19,21 @@ def wish(*words: str, context: tuple[ContextItem, ...] = ()) -> SuggestionInput:
     return SuggestionInput(thread="s", run="r", tool=TOOL, messages=(*history, asking), context=context)
 
 
-def size(asked: SuggestionInput) -> int:
-    texts = [words_of(one) for one in asked.messages] + [f"{one.description}\n{one.value}" for one in asked.context]
+def size(suggestion: SuggestionInput) -> int:
+    texts = [words_of(one) for one in suggestion.messages] + [
+        f"{one.description}\n{one.value}" for one in suggestion.context
+    ]
     return sum(count_text(text, OFFLINE) for text in (f"{TOOL.name}\n{TOOL.description}\n{TOOL.parameters}", *texts))
 
 
 def test_P15_a_wish_that_fits_is_asked_whole():
-    asked = wish("Hello", "Hi there", "Suggest.", context=(ContextItem(description="page", value="orders"),))
-    assert fit_suggestion(asked, 1_000, OFFLINE) == asked
+    suggestion = wish("Hello", "Hi there", "Suggest.", context=(ContextItem(description="page", value="orders"),))
+    assert fit_suggestion(suggestion, 1_000, OFFLINE) == suggestion
 
 
 def test_P15_of_a_long_history_the_newest_is_shown_and_nothing_before_a_gap():
-    asked = wish("one", "word " * 500, "three", "four", "Suggest.")
-    fitting = fit_suggestion(asked, 100, OFFLINE)
+    suggestion = wish("one", "word " * 500, "three", "four", "Suggest.")
+    fitting = fit_suggestion(suggestion, 100, OFFLINE)
     assert fitting is not None
     assert [words_of(one) for one in fitting.messages] == ["three", "four", "Suggest."]
 
@@ -62,9 +64,10 @@ def test_P15_a_tool_that_does_not_fit_is_not_asked_for():
     st.integers(1, 400),
 )
 def test_P15_no_wish_costs_more_than_it_may(words: list[str], values: list[str], tokens: int):
-    asked = wish(*words, context=tuple(ContextItem(description="d", value=value) for value in values))
-    fitting = fit_suggestion(asked, tokens, OFFLINE)
+    suggestion = wish(*words, context=tuple(ContextItem(description="d", value=value) for value in values))
+    fitting = fit_suggestion(suggestion, tokens, OFFLINE)
     assert fitting is None or size(fitting) <= tokens
     assert (
-        fitting is None or asked.messages[len(asked.messages) - len(fitting.messages) :][:-1] == fitting.messages[:-1]
+        fitting is None
+        or suggestion.messages[len(suggestion.messages) - len(fitting.messages) :][:-1] == fitting.messages[:-1]
     )

@@ -156,32 +156,32 @@ def in_english(budget: int | None, prompt: Prompt = LARGE, counter: TokenCounter
 
 def test_S1_then_the_last_data_is_shortened_with_a_mark():
     # Without cases it has 70 tokens: 10 too many, and 8 more are given up for the seams.
-    found = in_english(60)
-    assert found.text == (
+    result = in_english(60)
+    assert result.text == (
         f"{REST}## User data\n### Birth\n1990-01-01 12:00 here\n\n### Life\n{'life ' * 19}\n[... cut ...]{RULES}"
     )
-    assert found.changes[2:] == (PromptCut("data Life", "cut", 40, 22, SHORTER.format(60)),)
-    assert found.over is None
+    assert result.changes[2:] == (PromptCut("data Life", "cut", 40, 22, SHORTER.format(60)),)
+    assert result.over is None
     assert f"{'life ' * 20}\n[... 已截断 ...]\n\n## 工具" in system_prompt(LARGE, "zh", 60, WORDS).text
 
 
 def test_S1_data_before_the_last_is_shortened_only_when_that_is_not_enough_and_leaves_no_heading():
     # 28 without the last, which has nothing more to give: the one before it gives too.
-    found = in_english(28)
-    assert found.text == f"{REST}## User data\n### Birth\n1990-01-01 12:00 here{RULES}"
-    assert found.changes[2:] == (PromptCut("data Life", "dropped", 40, 0, NOTHING.format(28)),)
-    found = in_english(27)
-    assert found.text == f"{REST.strip()}{RULES}"
-    assert found.changes[2:] == (
+    result = in_english(28)
+    assert result.text == f"{REST}## User data\n### Birth\n1990-01-01 12:00 here{RULES}"
+    assert result.changes[2:] == (PromptCut("data Life", "dropped", 40, 0, NOTHING.format(28)),)
+    result = in_english(27)
+    assert result.text == f"{REST.strip()}{RULES}"
+    assert result.changes[2:] == (
         PromptCut("data Life", "dropped", 40, 0, NOTHING.format(27)),
         PromptCut("data Birth", "dropped", 3, 0, NOTHING.format(27)),
     )
 
 
 def test_S1_a_budget_that_cannot_be_kept_is_told_and_identity_sop_and_rules_stay_whole():
-    found = in_english(10)
-    assert found.text == f"{REST.strip()}{RULES}"
-    assert found.over == "20 tokens, over the budget of 10: identity, SOP and tools are never cut"
+    result = in_english(10)
+    assert result.text == f"{REST.strip()}{RULES}"
+    assert result.over == "20 tokens, over the budget of 10: identity, SOP and tools are never cut"
 
 
 # Whatever the prompt
@@ -208,10 +208,10 @@ budgets = st.integers(0, 150)
 def test_S1_a_prompt_is_within_its_budget_or_says_that_it_is_not(
     prompt: Prompt, locale: str, budget: int, counter: TokenCounter
 ):
-    found = system_prompt(prompt, locale, budget, counter)
-    tokens = counter.count((found.text,))[0]
+    result = system_prompt(prompt, locale, budget, counter)
+    tokens = counter.count((result.text,))[0]
     over = f"{tokens} tokens, over the budget of {budget}: identity, SOP and tools are never cut"
-    assert found.over == (None if tokens <= budget else over)
+    assert result.over == (None if tokens <= budget else over)
 
 
 @given(prompts, locales, budgets, counters)
@@ -219,9 +219,9 @@ def test_S1_what_is_never_cut_is_whole_whatever_the_budget(
     prompt: Prompt, locale: str, budget: int, counter: TokenCounter
 ):
     text = system_prompt(prompt, locale, budget, counter).text
-    kept = render(replace(prompt, cases=(), data=(), rules=""), locale)
+    rest = render(replace(prompt, cases=(), data=(), rules=""), locale)
     rules = render(Prompt(identity="", rules=prompt.rules), locale)
-    assert text.startswith(kept)
+    assert text.startswith(rest)
     assert text.endswith(rules)
 
 
@@ -230,11 +230,11 @@ def test_S1_cases_go_from_the_last_and_data_only_after_them(
     prompt: Prompt, locale: str, budget: int, counter: TokenCounter
 ):
     changes = system_prompt(prompt, locale, budget, counter).changes
-    gone = [f"case {case.id}" for case in reversed(prompt.cases)]
+    removed = [f"case {case.id}" for case in reversed(prompt.cases)]
     short = [f"data {datum.title}" for datum in reversed(prompt.data)]
     dropped = len([change for change in changes if change.reason == FEWER.format(budget)])
     assert {change.decision for change in changes[:dropped]} <= {"dropped"}
-    assert [change.source for change in changes[:dropped]] == gone[:dropped]
+    assert [change.source for change in changes[:dropped]] == removed[:dropped]
     assert {change.source for change in changes[dropped:]} <= set(short)
     assert dropped in (len(prompt.cases), len(changes))
 

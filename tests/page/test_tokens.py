@@ -73,15 +73,15 @@ def test_an_unknown_vocabulary_is_refused():
 def test_a_message_costs_its_texts_its_frame_and_its_files():
     counter = WordCounter()
     picture = File(kind="image", source=Data(base64="aGk="))
-    said = UserMessage(parts=(Text(text="two words"), picture, Text(text=""), Text(text="one")))
-    assert tokens_of(said, counter) == 4 + 2 + 1_300 + 1
+    message = UserMessage(parts=(Text(text="two words"), picture, Text(text=""), Text(text="one")))
+    assert tokens_of(message, counter) == 4 + 2 + 1_300 + 1
     assert counter.asked == ["two words", "one"]
 
 
 def test_a_call_costs_its_name_and_its_arguments():
     counter = WordCounter()
-    (asked,) = recto.decode([asks("c", "tool", '{"a": 1, "b": 2}')])
-    assert tokens_of(asked, counter) == 4 + 1 + 4
+    (call_message,) = recto.decode([asks("c", "tool", '{"a": 1, "b": 2}')])
+    assert tokens_of(call_message, counter) == 4 + 1 + 4
 
 
 def test_each_message_is_counted_once_by_each_counter():
@@ -133,11 +133,11 @@ def test_setting_the_page_of_a_longer_conversation_counts_only_what_is_new():
     log = recto.decode(long_talk())
     recto.assemble(Facts(log=log, fold=KEEP_ONE, counter=counter))
     before = set(counter.asked)
-    counted = len(counter.asked)
+    count = len(counter.asked)
     recto.assemble(Facts(log=(*log, UserMessage(parts=(Text(text="next words"),))), fold=KEEP_ONE, counter=counter))
-    new = [text for text in counter.asked[counted:] if text not in before]
+    new = [text for text in counter.asked[count:] if text not in before]
     assert new == ["next words"]
-    assert not {"first words", "part a", "both in one", "a 0", "out 0"} & set(counter.asked[counted:])
+    assert not {"first words", "part a", "both in one", "a 0", "out 0"} & set(counter.asked[count:])
 
 
 def test_folding_a_longer_conversation_parses_nothing_again():
@@ -158,11 +158,11 @@ def test_a_first_fold_parses_each_call_and_command_once():
 
 def calls_during(work: Callable[[], object]) -> Counter[str]:
     """How often each function of recto.page was called, by name."""
-    found = Counter[str]()
+    counts = Counter[str]()
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and "recto" in frame.f_code.co_filename:
-            found[frame.f_code.co_name] += 1
+            counts[frame.f_code.co_name] += 1
 
     previous = sys.getprofile()
     sys.setprofile(note)
@@ -170,33 +170,33 @@ def calls_during(work: Callable[[], object]) -> Counter[str]:
         work()
     finally:
         sys.setprofile(previous)
-    return found
+    return counts
 
 
 def test_a_folded_message_costs_what_its_placeholder_does():
     log = recto.decode(long_talk())
-    folded = recto.fold(log, settings=KEEP_ONE, counter=WordCounter()).messages[4]
-    assert isinstance(folded, ToolMessage)
-    assert tokens_of(folded, WordCounter()) == 4 + 1
+    result = recto.fold(log, settings=KEEP_ONE, counter=WordCounter()).messages[4]
+    assert isinstance(result, ToolMessage)
+    assert tokens_of(result, WordCounter()) == 4 + 1
 
 
 # Calibration
 
 
 def test_a_count_is_exact_only_by_the_report_of_the_very_same_page():
-    last, nothing = (Calibration(digest="d", own_count=counted, reported_count=123) for counted in (100, 0))
+    last, nothing = (Calibration(digest="d", own_count=own_count, reported_count=123) for own_count in (100, 0))
     assert calibrate(own_count=100, digest="d", last=last) == TokenCount(tokens=123, estimated=False)
     for unhelpful in (None, nothing):
         assert calibrate(own_count=100, digest="d", last=unhelpful) == TokenCount(tokens=100, estimated=True)
 
 
 @pytest.mark.parametrize(
-    ("counted", "reported_of_100", "tokens"),
+    ("count", "reported_of_100", "tokens"),
     [
         *((200, 120, 240), (50, 120, 60), (200, 80, 160), (200, 1_000, 1_200)),
         *((200, 200, 400), (200, 10, 60), (200, 0, 50), (10, 10, 0)),
     ],
 )
-def test_the_difference_to_the_last_page_is_priced_by_a_bounded_ratio(counted: int, reported_of_100: int, tokens: int):
+def test_the_difference_to_the_last_page_is_priced_by_a_bounded_ratio(count: int, reported_of_100: int, tokens: int):
     last = Calibration(digest="before", own_count=100, reported_count=reported_of_100)
-    assert calibrate(own_count=counted, digest="after", last=last) == TokenCount(tokens=tokens, estimated=True)
+    assert calibrate(own_count=count, digest="after", last=last) == TokenCount(tokens=tokens, estimated=True)

@@ -40,8 +40,8 @@ WHOLE = FoldSettings(reads=None, terminal=None)
 
 
 @cache
-def session(known: Known) -> Session:
-    return read_session(known.data, source=known.name)
+def read_traced(traced: Known) -> Session:
+    return read_session(traced.data, source=traced.name)
 
 
 def fold_settings(session: Session) -> FoldSettings:
@@ -70,49 +70,49 @@ def calls(messages: Sequence[Message]) -> Iterator[tuple[AssistantMessage, tuple
 
 @EACH_SESSION
 @EACH_WIRE
-def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(known: Known, wire: WireName):
-    messages, fold, found = session(known).messages, fold_settings(session(known)), list[str]()
+def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(traced: Known, wire: WireName):
+    messages, fold, results = read_traced(traced).messages, fold_settings(read_traced(traced)), list[str]()
     views = [log for _, log in calls(messages)]
     for number, log in enumerate((*views, messages)):
         page, manifest = set_page(log, wire, fold)
-        body = parse(page)
-        found += [*orphans(body, wire), *gaps(page, manifest)]
+        arguments_by_call = parse(page)
+        results += [*orphans(arguments_by_call, wire), *gaps(page, manifest)]
         if number % 10 == 0 or log is messages:
-            found += [*lies(manifest, log), *breaches(body, wire)]
-    assert len(views) == known.roles["assistant"]
-    assert found == []
+            results += [*lies(manifest, log), *breaches(arguments_by_call, wire)]
+    assert len(views) == traced.roles["assistant"]
+    assert results == []
 
 
 def unanswered(messages: Sequence[Message]) -> Counter[str]:
     """How many calls of each message never got a result."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    answer_ids = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     asking = (message for message in messages if isinstance(message, AssistantMessage))
-    return Counter(message.id for message in asking for call in message.tool_calls if call.id not in answered)
+    return Counter(message.id for message in asking for call in message.tool_calls if call.id not in answer_ids)
 
 
 @EACH_SESSION
 @EACH_WIRE
-def test_R10_each_of_the_calls_that_never_got_a_result_is_told(known: Known, wire: WireName):
-    messages = session(known).messages
-    _, manifest = set_page(messages, wire, fold_settings(session(known)))
-    reported: Counter[str] = Counter()
+def test_R10_each_of_the_calls_that_never_got_a_result_is_told(traced: Known, wire: WireName):
+    messages = read_traced(traced).messages
+    _, manifest = set_page(messages, wire, fold_settings(read_traced(traced)))
+    report_counts: Counter[str] = Counter()
     for part in manifest.parts:
-        lost = re.search(r"(\d+) of \d+ calls never got a result", part.reason)
-        if lost and part.rule == "R10":
-            reported[part.source] += int(lost[1])
-    assert reported == unanswered(messages)
-    assert reported.total() == known.unanswered
+        match = re.search(r"(\d+) of \d+ calls never got a result", part.reason)
+        if match and part.rule == "R10":
+            report_counts[part.source] += int(match[1])
+    assert report_counts == unanswered(messages)
+    assert report_counts.total() == traced.unanswered
 
 
 def successes(messages: Sequence[Message], tools: Sequence[str]) -> Iterator[tuple[Mapping[str, object], ToolMessage]]:
     """Results of tools that went well, each with the arguments of its call, told the plain way."""
-    asked: dict[str, Mapping[str, object]] = {}
+    arguments_by_call: dict[str, Mapping[str, object]] = {}
     for message in messages:
         if isinstance(message, AssistantMessage):
-            named = [call for call in message.tool_calls if call.name in tools]
-            asked |= {call.id: load_object(call.arguments) or {} for call in named}
-        elif isinstance(message, ToolMessage) and message.tool_call_id in asked and not failed(message):
-            yield asked[message.tool_call_id], message
+            names = [call for call in message.tool_calls if call.name in tools]
+            arguments_by_call |= {call.id: load_object(call.arguments) or {} for call in names}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in arguments_by_call and not failed(message):
+            yield arguments_by_call[message.tool_call_id], message
 
 
 def failed(message: ToolMessage) -> bool:
@@ -122,20 +122,20 @@ def failed(message: ToolMessage) -> bool:
 
 @EACH_SESSION
 @EACH_WIRE
-def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(known: Known, wire: WireName):
-    read, messages, tools = session(known), session(known).messages, session(known).tools
+def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(traced: Known, wire: WireName):
+    read, messages, tools = read_traced(traced), read_traced(traced).messages, read_traced(traced).tools
     _, manifest = set_page(messages, wire, fold_settings(read))
     receipts = list(manifest.receipts)
-    folded = Counter(path for receipt in receipts if receipt.rule == "R2" for path in receipt.paths)
+    counts = Counter(path for receipt in receipts if receipt.rule == "R2" for path in receipt.paths)
     paths = (str(arguments[tools.path_args[0]]) for arguments, _ in successes(messages, tools.reads))
     reads = Counter(path.removeprefix(f"{read.root}/") for path in paths)
-    assert folded == {path: count - 5 for path, count in reads.items() if count > 5}
+    assert counts == {path: count - 5 for path, count in reads.items() if count > 5}
 
     now = max(message.time for message in messages if message.time)
     commands = [message for _, message in successes(messages, tools.terminal)][:-5]
     old = {message.id for message in commands if message.time and now - message.time > timedelta(minutes=15)}
     assert {receipt.message for receipt in receipts if receipt.rule == "R8"} == old
-    assert Counter(receipt.rule for receipt in receipts) == known.folds
+    assert Counter(receipt.rule for receipt in receipts) == traced.folds
     assert manifest.tokens_after < manifest.tokens_before * 0.75
 
 
@@ -143,8 +143,8 @@ def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(known: Kn
 class Guess:
     """One call: what the provider reported, what we counted, and what we expected after the call before."""
 
-    reported: int
-    counted: int
+    report_tokens: int
+    own_count: int
     expected: int
 
 
@@ -153,26 +153,26 @@ def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
     last: Calibration | None = None
     target = Target(wire=wire, model=MODELS[wire])
     for answer, log in calls(session.messages):
-        used = session.usages.get(answer.id)
-        if used is None:
+        usage = session.usages.get(answer.id)
+        if usage is None:
             continue
-        reported = used.input
-        if last is not None and reported < last.reported_count / 2:
+        report_tokens = usage.input
+        if last is not None and report_tokens < last.reported_count / 2:
             return
         page, manifest = assemble(Facts(log=log, target=target, fold=WHOLE, last=last))
         if last is not None:
             assert manifest.tokens.estimated
-            yield Guess(reported=reported, counted=manifest.tokens_after, expected=manifest.tokens.tokens)
-        last = Calibration(digest=page.digest, own_count=manifest.tokens_after, reported_count=reported)
+            yield Guess(report_tokens=report_tokens, own_count=manifest.tokens_after, expected=manifest.tokens.tokens)
+        last = Calibration(digest=page.digest, own_count=manifest.tokens_after, reported_count=report_tokens)
 
 
 @EACH_SESSION
 @EACH_WIRE
-def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(known: Known, wire: WireName):
-    found = list(guesses(session(known), wire))
-    calibrated = [abs(guess.expected - guess.reported) for guess in found]
-    bare = [abs(guess.counted - guess.reported) for guess in found]
-    relative = [error / guess.reported for error, guess in zip(calibrated, found, strict=True)]
-    assert len(found) == known.guesses
-    assert sum(calibrated) / len(found) < sum(bare) / len(found)
-    assert sum(relative) / len(found) < 0.10
+def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(traced: Known, wire: WireName):
+    results = list(guesses(read_traced(traced), wire))
+    calibrated = [abs(guess.expected - guess.report_tokens) for guess in results]
+    bare = [abs(guess.own_count - guess.report_tokens) for guess in results]
+    relative = [error / guess.report_tokens for error, guess in zip(calibrated, results, strict=True)]
+    assert len(results) == traced.guesses
+    assert sum(calibrated) / len(results) < sum(bare) / len(results)
+    assert sum(relative) / len(results) < 0.10

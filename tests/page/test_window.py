@@ -44,9 +44,9 @@ QUIET: Talk = (
 
 def test_S2_system_and_developer_messages_before_the_window_are_not_dropped():
     messages = (QUIET[0], user("u0"), *QUIET, says("a0"), *QUIET, *now)
-    found = set_window(messages, 0)
-    assert found.messages == (QUIET[0], *QUIET[:2], *QUIET[:2], *now)
-    assert list(found.notes) == [1, 4, 5, 6, 9, 10]
+    draft = set_window(messages, 0)
+    assert draft.messages == (QUIET[0], *QUIET[:2], *QUIET[:2], *now)
+    assert list(draft.notes) == [1, 4, 5, 6, 9, 10]
 
 
 # Whatever the conversation
@@ -57,23 +57,23 @@ limits = st.integers(0, 6)
 @given(talks(), limits)
 @example((asks("a0", "c1", "c2"), result("r1", "c1"), result("r2", "c2"), *now), 1)
 def test_S2_no_call_in_the_window_loses_its_result_nor_a_result_its_call(messages: Talk, limit: int):
-    kept = set(set_window(messages, limit).origins)
+    places = set(set_window(messages, limit).origins)
     for caller, answer in answered_calls(messages):
-        assert (caller in kept) == (answer in kept)
+        assert (caller in places) == (answer in places)
 
 
 @given(talks(), limits)
 def test_S2_the_newest_are_in_and_beyond_them_only_groups_they_belong_to(messages: Talk, limit: int):
     start = View(entries=messages).turn_start
-    kept = set(set_window(messages, limit).origins)
-    counted = [place for place in range(start) if messages[place].role in {"user", "assistant", "tool"}]
-    newest = set(counted[len(counted) - min(limit, len(counted)) :])
+    kept_places = set(set_window(messages, limit).origins)
+    counted_places = [place for place in range(start) if messages[place].role in {"user", "assistant", "tool"}]
+    newest = set(counted_places[len(counted_places) - min(limit, len(counted_places)) :])
     certain = newest | set(range(start, len(messages)))
-    assert certain <= kept
+    assert certain <= kept_places
     pairs = answered_calls(messages)
     callers = certain | {caller for caller, answer in pairs if answer in certain}
     grouped = callers | {answer for caller, answer in pairs if caller in callers}
-    assert kept.intersection(counted) == grouped.intersection(counted)
+    assert kept_places.intersection(counted_places) == grouped.intersection(counted_places)
 
 
 @given(talks(), limits | st.none())

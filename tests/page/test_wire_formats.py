@@ -27,7 +27,7 @@ from recto.conversation.messages import (
 )
 from recto.page.wire import gemini
 from recto.page.wire.formats import WIRES, decode
-from tests.page.wire_strategies import MODEL, written
+from tests.page.wire_strategies import MODEL, encode_with
 
 RESPONSES = "openai-responses"
 HELLO = Text(text="hello")
@@ -38,7 +38,7 @@ CALL_JSON = '{"id":"c1","type":"function","function":{"name":"read","arguments":
 LIST_JSON = '{"id":"c2","type":"function","function":{"name":"list","arguments":"{}"}'
 
 
-def said(*parts: AssistantPart) -> AssistantMessage:
+def assistant_message(*parts: AssistantPart) -> AssistantMessage:
     return AssistantMessage(parts=parts)
 
 
@@ -107,7 +107,7 @@ SHARED: dict[str, tuple[Message, dict[str, str]]] = {
         },
     ),
     "words and calls": (
-        said(HELLO, CALL, ToolCall(id="c2", name="list", arguments="{}")),
+        assistant_message(HELLO, CALL, ToolCall(id="c2", name="list", arguments="{}")),
         {
             "openai": f'{{"role":"assistant","content":"hello","tool_calls":[{CALL_JSON}}},{LIST_JSON}}}]}}',
             RESPONSES: '{"type":"message","role":"assistant","content":"hello"},'
@@ -165,7 +165,7 @@ SHARED: dict[str, tuple[Message, dict[str, str]]] = {
 }
 
 
-def thought(number: int = 1) -> Opaque:
+def reasoning_state(number: int = 1) -> Opaque:
     return state("reasoning", item(number), RESPONSES)
 
 
@@ -174,7 +174,7 @@ def item(number: int) -> str:
 
 
 WROTE = '{"type":"message","role":"assistant","content":"hello"}'
-CALLED = '{"type":"function_call","call_id":"c1","name":"read","arguments":"{\\"path\\":\\"a\\"}"}'
+CALL_TEXT = '{"type":"function_call","call_id":"c1","name":"read","arguments":"{\\"path\\":\\"a\\"}"}'
 THINKING = '{"type":"thinking","thinking":"so  \\n","signature":"EqQB=="}'
 SET_DOCUMENT = '{"type":"document","source":{"type":"url","url":"u"},"citations":{"enabled":true},"context":"c"}'
 CODE = '{"executableCode":{"language":"PYTHON","code":"1"}}'
@@ -203,7 +203,7 @@ OWN: list[tuple[str, str, Message]] = [
         "openai",
         '{"role":"assistant","content":null,"reasoning":"r","reasoning_details":[{"type":"x","b":1,"a":[null]}],'
         f'"tool_calls":[{CALL_JSON}}}]}}',
-        said(
+        assistant_message(
             state("reasoning", '"r"', "openai", "field"),
             state("reasoning_details", '[{"type":"x","b":1,"a":[null]}]', "openai", "field"),
             CALL,
@@ -212,7 +212,7 @@ OWN: list[tuple[str, str, Message]] = [
     (
         "openai",
         '{"role":"assistant","content":null,"refusal":"I will not."}',
-        said(state("refusal", '"I will not."', "openai", "field")),
+        assistant_message(state("refusal", '"I will not."', "openai", "field")),
     ),
     (
         "openai",
@@ -222,7 +222,7 @@ OWN: list[tuple[str, str, Message]] = [
     (
         "openai",
         f'{{"role":"assistant","content":null,"tool_calls":[{CALL_JSON},{EXTRA}}}]}}',
-        said(replace(CALL, state=state("call", f"{{{EXTRA}}}", "openai", "field"))),
+        assistant_message(replace(CALL, state=state("call", f"{{{EXTRA}}}", "openai", "field"))),
     ),
     (
         "openai",
@@ -241,19 +241,23 @@ OWN: list[tuple[str, str, Message]] = [
     ),
     (
         RESPONSES,
-        f"{item(1)},{WROTE},{item(2)},{CALLED}",
-        said(thought(), HELLO, replace(CALL, state=thought(2))),
+        f"{item(1)},{WROTE},{item(2)},{CALL_TEXT}",
+        assistant_message(reasoning_state(), HELLO, replace(CALL, state=reasoning_state(2))),
     ),
-    (RESPONSES, f"{item(1)},{item(2)},{CALLED}", said(thought(1), replace(CALL, state=thought(2)))),
+    (
+        RESPONSES,
+        f"{item(1)},{item(2)},{CALL_TEXT}",
+        assistant_message(reasoning_state(1), replace(CALL, state=reasoning_state(2))),
+    ),
     (
         RESPONSES,
         f'{WROTE[:-1]},"phase":"commentary"}},{WROTE}',
-        said(state("phase", '"commentary"', RESPONSES, "field"), HELLO, HELLO),
+        assistant_message(state("phase", '"commentary"', RESPONSES, "field"), HELLO, HELLO),
     ),
     (
         RESPONSES,
         f'{{"type":"web_search_call","id":"ws_1"}},{WROTE}',
-        said(state("web_search_call", '{"type":"web_search_call","id":"ws_1"}', RESPONSES), HELLO),
+        assistant_message(state("web_search_call", '{"type":"web_search_call","id":"ws_1"}', RESPONSES), HELLO),
     ),
     (
         "anthropic",
@@ -264,12 +268,12 @@ OWN: list[tuple[str, str, Message]] = [
         "anthropic",
         '{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read","input":{"path":"a"}},'
         '{"type":"text","text":"hello"}]}',
-        said(CALL, HELLO),
+        assistant_message(CALL, HELLO),
     ),
     (
         "anthropic",
         f'{{"role":"assistant","content":[{THINKING},{{"type":"text","text":"hello"}}]}}',
-        said(state("thinking", THINKING, "anthropic"), HELLO),
+        assistant_message(state("thinking", THINKING, "anthropic"), HELLO),
     ),
     (
         "anthropic",
@@ -279,13 +283,13 @@ OWN: list[tuple[str, str, Message]] = [
     (
         "anthropic",
         '{"role":"assistant","content":[{"type":"text","text":"a","citations":[{"type":"x"}]}]}',
-        said(state("text", '{"type":"text","text":"a","citations":[{"type":"x"}]}', "anthropic")),
+        assistant_message(state("text", '{"type":"text","text":"a","citations":[{"type":"x"}]}', "anthropic")),
     ),
-    ("gemini", f'{{"role":"model","parts":[{CODE}]}}', said(state("executableCode", CODE, "gemini"))),
+    ("gemini", f'{{"role":"model","parts":[{CODE}]}}', assistant_message(state("executableCode", CODE, "gemini"))),
     (
         "gemini",
         '{"role":"model","parts":[{"text":"hello"},{"text":"","thoughtSignature":"ZW5k"}]}',
-        said(HELLO, gemini.part_state({"text": "", "thoughtSignature": "ZW5k"}, MODEL)),
+        assistant_message(HELLO, gemini.part_state({"text": "", "thoughtSignature": "ZW5k"}, MODEL)),
     ),
     (
         "ag-ui",
@@ -331,10 +335,10 @@ ROWS = [(wire, text, message) for message, texts in SHARED.values() for wire, te
 
 @pytest.mark.parametrize(("wire", "text", "message"), [*ROWS, *OWN])
 def test_P3_a_message_is_written_byte_for_byte_and_read_back_whole(wire: str, text: str, message: Message):
-    assert written(message, wire) == text
+    assert encode_with(message, wire) == text
     # The name of a tool stands on its call.
-    known = replace(message, tool_name="") if isinstance(message, ToolMessage) else message
-    assert decode(orjson.loads(f"[{text}]"), wire, model=MODEL) == (known,)
+    plain_message = replace(message, tool_name="") if isinstance(message, ToolMessage) else message
+    assert decode(orjson.loads(f"[{text}]"), wire, model=MODEL) == (plain_message,)
 
 
 ODD = ' {"b" : 1.0e3, "a":[ null ],"a":1,"big":123456789012345678901234567890,"e":"\\ud83d\\ude00😀"} '
@@ -343,17 +347,20 @@ ODD = ' {"b" : 1.0e3, "a":[ null ],"a":1,"big":123456789012345678901234567890,"e
 @pytest.mark.parametrize(
     ("wire", "message"),
     [
-        ("openai", said(state("reasoning_details", ODD, "openai", "field"), HELLO)),
+        ("openai", assistant_message(state("reasoning_details", ODD, "openai", "field"), HELLO)),
         ("openai", user(HELLO, state("hologram", ODD, "openai"))),
-        ("openai", said(replace(CALL, state=state("call", f'{{"extra_content":{ODD}}}', "openai", "field")))),
-        ("anthropic", said(HELLO, state("thinking", ODD, "anthropic"))),
-        ("anthropic", said(replace(CALL, arguments=ODD))),
-        ("gemini", said(replace(CALL, arguments=ODD))),
-        (RESPONSES, said(state("reasoning", ODD, RESPONSES), HELLO)),
+        (
+            "openai",
+            assistant_message(replace(CALL, state=state("call", f'{{"extra_content":{ODD}}}', "openai", "field"))),
+        ),
+        ("anthropic", assistant_message(HELLO, state("thinking", ODD, "anthropic"))),
+        ("anthropic", assistant_message(replace(CALL, arguments=ODD))),
+        ("gemini", assistant_message(replace(CALL, arguments=ODD))),
+        (RESPONSES, assistant_message(state("reasoning", ODD, RESPONSES), HELLO)),
     ],
 )
 def test_state_and_arguments_go_back_byte_for_byte(wire: str, message: Message):
-    assert ODD in written(message, wire)
+    assert ODD in encode_with(message, wire)
 
 
 @pytest.mark.parametrize(

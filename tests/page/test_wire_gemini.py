@@ -139,20 +139,20 @@ def test_thoughts_are_read_for_people_and_never_sent_back():
 
 def test_a_signature_without_words_stands_in_a_part_of_its_own():
     # What it signed was blank, and blank texts are refused.
-    signed = AssistantMessage(id="a", parts=(LOOK, Text(text=" "), gemini.signature_state("ZW5k", MODEL)))
-    answered = ToolMessage(tool_call_id="c1", parts=())
-    shown = cast("Sequence[Json]", turns(page_of(HI, signed, answered)[0])[1]["parts"])
-    assert shown[1] == {"text": "", "thoughtSignature": "ZW5k"}
+    signed_message = AssistantMessage(id="a", parts=(LOOK, Text(text=" "), gemini.signature_state("ZW5k", MODEL)))
+    result_message = ToolMessage(tool_call_id="c1", parts=())
+    parts = cast("Sequence[Json]", turns(page_of(HI, signed_message, result_message)[0])[1]["parts"])
+    assert parts[1] == {"text": "", "thoughtSignature": "ZW5k"}
 
 
 @pytest.mark.parametrize("model", ["gemini-3-pro", "gemini-flash-latest", "gemini-2.5-pro", "gemma-3-27b-it"])
 def test_signatures_go_to_the_model_that_made_them_alone(model: str):
     body, manifest = page_of(*TALK, model=model)
-    sent = [part for turn in turns(body) for part in cast("Sequence[Mapping[str, Json]]", turn["parts"])]
-    found = [part["thoughtSignature"] for part in sent if "thoughtSignature" in part]
+    parts = [part for turn in turns(body) for part in cast("Sequence[Mapping[str, Json]]", turn["parts"])]
+    signatures = [part["thoughtSignature"] for part in parts if "thoughtSignature" in part]
     # The first call of a reply must be signed for newer models: another word stands for it.
     instead = [] if "-2" in model else ["skip_thought_signature_validator"]
-    assert found == (["c2ln", "ZW5k"] if model == MODEL else instead)
+    assert signatures == (["c2ln", "ZW5k"] if model == MODEL else instead)
     reasons = {part.source: part.reason for part in manifest.parts}
     if model != MODEL:
         assert "thinking of gemini-3-pro left out" in reasons["b"]
@@ -164,12 +164,12 @@ def test_calls_of_other_providers_are_marked_as_such_where_the_model_demands_a_s
         id="a", parts=(ToolCall(id="c1", name="look", arguments="{}"), ToolCall(id="c2", name="look", arguments="{}"))
     )
     results = [ToolMessage(tool_call_id=id, parts=(Text(text="x"),)) for id in ("c1", "c2")]
-    shown = cast("Sequence[Mapping[str, Json]]", turns(page_of(HI, other, *results)[0])[1]["parts"])
-    assert [part.get("thoughtSignature") for part in shown] == ["skip_thought_signature_validator", None]
+    parts = cast("Sequence[Mapping[str, Json]]", turns(page_of(HI, other, *results)[0])[1]["parts"])
+    assert [part.get("thoughtSignature") for part in parts] == ["skip_thought_signature_validator", None]
 
 
 @pytest.mark.parametrize(
-    ("kind", "mime", "source", "shown"),
+    ("kind", "mime", "source", "expected"),
     [
         ("image", "image/png", PNG, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}),
         ("audio", "audio/wav", PNG, {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}),
@@ -188,13 +188,13 @@ def test_calls_of_other_providers_are_marked_as_such_where_the_model_demands_a_s
         ("document", "text/csv", PNG, None),
     ],
 )
-def test_files_go_by_their_type_or_are_named(kind: str, mime: str | None, source: Source, shown: Json):
+def test_files_go_by_their_type_or_are_named(kind: str, mime: str | None, source: Source, expected: Json):
     file = File(kind=cast("gemini.FileKind", kind), source=source, mime_type=mime, name="f")
-    assert gemini.carries_file(file, "user") is (shown is not None)
+    assert gemini.carries_file(file, "user") is (expected is not None)
     assert not gemini.carries_file(file, "assistant")
-    sent = cast("Sequence[Json]", turns(page_of(UserMessage(parts=(file,)))[0])[0]["parts"])
-    assert sent == [shown or {"text": f"[{kind} not shown: f]"}]
-    if shown is None:
+    parts = cast("Sequence[Json]", turns(page_of(UserMessage(parts=(file,)))[0])[0]["parts"])
+    assert parts == [expected or {"text": f"[{kind} not shown: f]"}]
+    if expected is None:
         with pytest.raises(CannotCarry, match=kind):
             gemini.encode(UserMessage(parts=(file,)))
 
@@ -202,10 +202,10 @@ def test_files_go_by_their_type_or_are_named(kind: str, mime: str | None, source
 def test_what_a_tool_shows_stands_behind_its_result():
     picture = File(kind="image", source=PNG, mime_type="image/png")
     result = ToolMessage(tool_call_id="c1", parts=(Text(text="here"), picture, Text(text="it is")))
-    asked = AssistantMessage(parts=(LOOK,))
-    sent = cast("Sequence[Json]", turns(page_of(HI, asked, result)[0])[2]["parts"])
+    call_message = AssistantMessage(parts=(LOOK,))
+    parts = cast("Sequence[Json]", turns(page_of(HI, call_message, result)[0])[2]["parts"])
     response: Json = {"id": "c1", "name": "look", "response": {"output": "here\nit is"}}
-    assert sent == [{"functionResponse": response}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
+    assert parts == [{"functionResponse": response}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
 
 
 def test_neighbours_of_one_role_are_one_turn_and_blank_ones_are_left_out():

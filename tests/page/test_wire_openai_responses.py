@@ -29,8 +29,8 @@ WIRE = "openai-responses"
 MODEL = "gpt-x"
 HELLO = Text(text="hello")
 CALL = ToolCall(id="c1", name="read", arguments='{"path":"a"}')
-ANSWERED = ToolMessage(tool_call_id="c1", parts=(HELLO,))
-ASKED = UserMessage(parts=(HELLO,))
+ANSWER = ToolMessage(tool_call_id="c1", parts=(HELLO,))
+QUESTION = UserMessage(parts=(HELLO,))
 
 
 def item(number: int) -> str:
@@ -41,13 +41,13 @@ def state(name: str, data: str, place: str = "block", model: str | None = MODEL)
     return Opaque(provider=WIRE, model=model, place="field" if place == "field" else "block", name=name, data=data)
 
 
-def thought(number: int = 1) -> Opaque:
+def reasoning_state(number: int = 1) -> Opaque:
     return state("reasoning", item(number))
 
 
-def page_of(*said: Message, model: str = MODEL) -> tuple[list[str], Manifest]:
+def page_of(*messages: Message, model: str = MODEL) -> tuple[list[str], Manifest]:
     """The items of a page, each by its type or role, and its manifest."""
-    page, manifest = assemble(Facts(log=said, target=Target(wire=WIRE, model=model)))
+    page, manifest = assemble(Facts(log=messages, target=Target(wire=WIRE, model=model)))
     body = parse(page)
     assert orphans(body, WIRE) == []
     items = cast("Sequence[Mapping[str, str]]", body["input"])
@@ -60,28 +60,35 @@ def reply(*parts: AssistantPart) -> AssistantMessage:
 
 ALONE: dict[str, tuple[tuple[Message, ...], list[str]]] = {
     "a thought that led to a call goes with it": (
-        (ASKED, reply(replace(CALL, state=thought())), ANSWERED),
+        (QUESTION, reply(replace(CALL, state=reasoning_state())), ANSWER),
         ["user", "reasoning rs_1", "function_call", "function_call_output"],
     ),
     "a call that nobody answered takes its thought along": (
-        (ASKED, reply(thought(1), HELLO, replace(CALL, state=thought(2))), ASKED),
+        (QUESTION, reply(reasoning_state(1), HELLO, replace(CALL, state=reasoning_state(2))), QUESTION),
         ["user", "reasoning rs_1", "assistant", "user"],
     ),
     "of two calls one stays, with the thought that led to it": (
-        (ASKED, reply(replace(CALL, id="lost", state=thought(1)), replace(CALL, state=thought(2))), ANSWERED),
+        (
+            QUESTION,
+            reply(replace(CALL, id="lost", state=reasoning_state(1)), replace(CALL, state=reasoning_state(2))),
+            ANSWER,
+        ),
         ["user", "reasoning rs_2", "function_call", "function_call_output"],
     ),
-    "a reply of thoughts alone is left out": ((ASKED, reply(thought(1), thought(2)), ASKED), ["user", "user"]),
+    "a reply of thoughts alone is left out": (
+        (QUESTION, reply(reasoning_state(1), reasoning_state(2)), QUESTION),
+        ["user", "user"],
+    ),
     "what words are for is nothing without them": (
-        (ASKED, reply(thought(), state("phase", '"commentary"', "field")), ASKED),
+        (QUESTION, reply(reasoning_state(), state("phase", '"commentary"', "field")), QUESTION),
         ["user", "user"],
     ),
     "a thought behind the last words is left out": (
-        (ASKED, reply(thought(1), HELLO, thought(2)), ASKED),
+        (QUESTION, reply(reasoning_state(1), HELLO, reasoning_state(2)), QUESTION),
         ["user", "reasoning rs_1", "assistant", "user"],
     ),
     "thoughts behind a call that is gone are left out": (
-        (ASKED, reply(HELLO, thought(1), replace(CALL, state=thought(2))), ASKED),
+        (QUESTION, reply(HELLO, reasoning_state(1), replace(CALL, state=reasoning_state(2))), QUESTION),
         ["user", "assistant", "user"],
     ),
 }
@@ -93,19 +100,19 @@ def test_R10_a_thought_is_never_sent_without_what_it_led_to(log: tuple[Message, 
 
 
 def test_R10_a_thought_that_is_left_out_is_noted():
-    _, manifest = page_of(ASKED, reply(HELLO, thought()), ASKED)
+    _, manifest = page_of(QUESTION, reply(HELLO, reasoning_state()), QUESTION)
     [part] = [part for part in manifest.parts if part.source == "a"]
     assert (part.decision, part.rule) == ("repaired", "fit")
     assert part.reason == "thinking left out, since nothing follows it"
 
 
 def test_thoughts_go_to_no_model_but_the_one_that_made_them():
-    log = (ASKED, reply(thought(1), HELLO, replace(CALL, state=thought(2))), ANSWERED)
+    log = (QUESTION, reply(reasoning_state(1), HELLO, replace(CALL, state=reasoning_state(2))), ANSWER)
     assert page_of(*log, model="gpt-y")[0] == ["user", "assistant", "function_call", "function_call_output"]
 
 
 def test_other_wires_leave_out_thoughts_of_this_one():
-    log = (ASKED, reply(thought(1), HELLO, replace(CALL, state=thought(2))), ANSWERED)
+    log = (QUESTION, reply(reasoning_state(1), HELLO, replace(CALL, state=reasoning_state(2))), ANSWER)
     for wire in ("openai", "anthropic"):
         page, _ = assemble(Facts(log=log, target=Target(wire=wire, model=MODEL)))
         assert b"gAAA" not in page.body
@@ -116,9 +123,10 @@ def with_our_state(message: Message) -> Message:
     """The message with real thoughts of this provider wherever an assistant has state, and no state elsewhere."""
     match message:
         case AssistantMessage():
-            kept = [thought() if isinstance(part, Opaque) else part for part in message.parts]
+            parts = [reasoning_state() if isinstance(part, Opaque) else part for part in message.parts]
             calls = [
-                replace(part, state=part.state and thought(2)) if isinstance(part, ToolCall) else part for part in kept
+                replace(part, state=part.state and reasoning_state(2)) if isinstance(part, ToolCall) else part
+                for part in parts
             ]
             return replace(message, parts=tuple(calls))
         case UserMessage() | ToolMessage():

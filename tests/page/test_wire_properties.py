@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from recto.conversation.messages import Message, ToolMessage
 from recto.errors import RectoError
 from recto.page.wire.formats import AGUI, WIRES, decode, encode
-from tests.page.wire_strategies import CARRIED, MODEL, agui_messages, anything, damaged, written
+from tests.page.wire_strategies import CARRIED, MODEL, agui_messages, anything, damaged, encode_with
 
 THEIRS: TypeAdapter[Theirs] = TypeAdapter(Theirs)
 Role = Literal["user", "assistant", "tool", "system", "developer", "reasoning", "activity"]
@@ -24,16 +24,16 @@ FORMATS = (*WIRES, AGUI)
 @given(st.data())
 def test_what_was_written_is_read_back_whole(wire: str, data: st.DataObject):
     message = data.draw(CARRIED[wire])
-    text = written(message, wire)
+    text = encode_with(message, wire)
     # The name of a tool stands on its call.
-    known = replace(message, tool_name="") if isinstance(message, ToolMessage) else message
-    assert decode(orjson.loads(f"[{text}]"), wire, model=MODEL) == (known,)
-    assert written(message, wire) == text
+    plain_message = replace(message, tool_name="") if isinstance(message, ToolMessage) else message
+    assert decode(orjson.loads(f"[{text}]"), wire, model=MODEL) == (plain_message,)
+    assert encode_with(message, wire) == text
 
 
 @given(agui_messages)
 def test_the_protocols_own_models_take_what_was_written(message: Message):
-    ours = orjson.loads(written(message, AGUI))
+    ours = orjson.loads(encode_with(message, AGUI))
     assert orjson.loads(THEIRS.dump_json(THEIRS.validate_python(ours), by_alias=True)) == ours
 
 

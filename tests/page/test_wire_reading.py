@@ -21,7 +21,7 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.page.wire.formats import AGUI, decode
-from tests.page.wire_strategies import MODEL, written
+from tests.page.wire_strategies import MODEL, encode_with
 
 RESPONSES = "openai-responses"
 HELLO = Text(text="hello")
@@ -147,9 +147,9 @@ READ: list[tuple[str, Json, tuple[Message, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "given", "messages"), READ)
-def test_P3_what_others_write_is_read(wire: str, given: Json, messages: tuple[Message, ...]):
-    assert decode(given, wire, model=MODEL) == messages
+@pytest.mark.parametrize(("wire", "value", "messages"), READ)
+def test_P3_what_others_write_is_read(wire: str, value: Json, messages: tuple[Message, ...]):
+    assert decode(value, wire, model=MODEL) == messages
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_P3_a_part_of_either_generation_is_a_file(part: dict[str, object], file:
 
 
 def test_facts_of_the_log_are_read_and_never_sent():
-    given = {
+    fields = {
         "id": "t1",
         "role": "tool",
         "tool_call_id": "c1",
@@ -190,13 +190,13 @@ def test_facts_of_the_log_are_read_and_never_sent():
         "messageStatus": "error",
         "content": [{"type": "text", "text": "a", "path": "src/a.py"}],
     }
-    (message,) = decode([given])
+    (message,) = decode([fields])
     time = datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)
     parts = (Text(text="a", path="src/a.py"),)
     assert message == ToolMessage(id="t1", tool_call_id="c1", time=time, error="error", parts=parts)
-    assert written(message, "openai") == '{"role":"tool","tool_call_id":"c1","content":"a"}'
-    sent = written(UserMessage(id="u", seq=7, parts=parts), AGUI)
-    assert sent == '{"id":"u","role":"user","content":"a"}'
+    assert encode_with(message, "openai") == '{"role":"tool","tool_call_id":"c1","content":"a"}'
+    encoded = encode_with(UserMessage(id="u", seq=7, parts=parts), AGUI)
+    assert encoded == '{"id":"u","role":"user","content":"a"}'
 
 
 @pytest.mark.parametrize(
@@ -217,12 +217,12 @@ def test_a_timestamp_is_milliseconds_or_iso(stamp: float | str | None, time: dat
 
 def test_halves_of_surrogate_pairs_are_joined_or_replaced_when_written():
     picture = File(kind="image", source=Url(url="https://x.test/\ud800"))
-    assert '{"url":"https://x.test/\ufffd"}' in written(UserMessage(parts=(picture,)), "openai")
+    assert '{"url":"https://x.test/\ufffd"}' in encode_with(UserMessage(parts=(picture,)), "openai")
     whole = UserMessage(parts=(Text(text="\ud83d\ude00"),))
-    assert written(whole, "openai") == '{"role":"user","content":"😀"}'
+    assert encode_with(whole, "openai") == '{"role":"user","content":"😀"}'
 
 
 def test_breakpoints_of_another_are_not_carried_on():
     block: Json = {"type": "search_result", "title": "t", "cache_control": {"type": "ephemeral"}}
     (message,) = decode([{"role": "user", "content": [block]}], "anthropic")
-    assert written(message, "anthropic") == '{"role":"user","content":[{"type":"search_result","title":"t"}]}'
+    assert encode_with(message, "anthropic") == '{"role":"user","content":[{"type":"search_result","title":"t"}]}'

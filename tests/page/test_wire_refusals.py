@@ -22,7 +22,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import CannotCarry, WireError
 from recto.page.wire.formats import AGUI, WIRES, decode, encode
-from tests.page.wire_strategies import written
+from tests.page.wire_strategies import encode_with
 
 RESPONSES = "openai-responses"
 OPENAI = ("openai", RESPONSES)
@@ -33,7 +33,7 @@ FOREIGN = Opaque(provider="google", model=None, place="field", name="thought", d
 IMAGE = File(kind="image", source=Url(url="u"))
 
 
-def said(*parts: Text | File | ToolCall | Opaque) -> AssistantMessage:
+def assistant_message(*parts: Text | File | ToolCall | Opaque) -> AssistantMessage:
     return AssistantMessage(parts=parts)
 
 
@@ -57,17 +57,17 @@ CANNOT: list[tuple[Message, tuple[str, ...], str]] = [
     (UserMessage(), TURNS, "a message with nothing in it"),
     (AssistantMessage(), (RESPONSES, *TURNS), "a message with nothing in it"),
     (user(HELLO, Text(text="")), TURNS, "an empty text"),
-    (said(CALL, HELLO), ("openai", AGUI), "text that follows a tool call in one message"),
-    (said(HELLO, FOREIGN), tuple(WIRES), "state of google (thought)"),
-    (said(HELLO, FOREIGN), (AGUI,), "an assistant's message of anything but one text and calls"),
+    (assistant_message(CALL, HELLO), ("openai", AGUI), "text that follows a tool call in one message"),
+    (assistant_message(HELLO, FOREIGN), tuple(WIRES), "state of google (thought)"),
+    (assistant_message(HELLO, FOREIGN), (AGUI,), "an assistant's message of anything but one text and calls"),
     (user(FOREIGN), ("openai",), "state of google (thought) in a message of role user"),
     (user(FOREIGN), (RESPONSES, *TURNS, AGUI), "state of google (thought)"),
-    (said(replace(FOREIGN, provider="anthropic")), ("anthropic",), "state of anthropic (thought)"),
-    (said(replace(CALL, state=FOREIGN)), ("openai", "anthropic", AGUI), "state of google on a tool call"),
-    (said(replace(CALL, state=FOREIGN)), (RESPONSES, "gemini"), "state of google (thought)"),
-    (said(replace(CALL, arguments='{"a":')), TURNS, "arguments of call c1 that are no JSON object"),
-    (said(replace(CALL, arguments="[]")), TURNS, "arguments of call c1 that are no JSON object"),
-    (said(IMAGE), OPENAI, "a file of kind image in a message of role assistant"),
+    (assistant_message(replace(FOREIGN, provider="anthropic")), ("anthropic",), "state of anthropic (thought)"),
+    (assistant_message(replace(CALL, state=FOREIGN)), ("openai", "anthropic", AGUI), "state of google on a tool call"),
+    (assistant_message(replace(CALL, state=FOREIGN)), (RESPONSES, "gemini"), "state of google (thought)"),
+    (assistant_message(replace(CALL, arguments='{"a":')), TURNS, "arguments of call c1 that are no JSON object"),
+    (assistant_message(replace(CALL, arguments="[]")), TURNS, "arguments of call c1 that are no JSON object"),
+    (assistant_message(IMAGE), OPENAI, "a file of kind image in a message of role assistant"),
     (ToolMessage(tool_call_id="c", parts=(IMAGE,)), ("openai",), "a file of kind image in a message of role tool"),
     (ToolMessage(tool_call_id="c"), ("gemini",), "a result of c without the name of its tool"),
 ]
@@ -76,9 +76,9 @@ CANNOT: list[tuple[Message, tuple[str, ...], str]] = [
 @pytest.mark.parametrize(("message", "wires", "what"), CANNOT)
 def test_what_a_format_cannot_carry_is_refused_by_name(message: Message, wires: tuple[str, ...], what: str):
     for wire in wires:
-        with pytest.raises(CannotCarry) as refused:
-            written(message, wire)
-        assert str(refused.value) == f"The {wire} format cannot carry {what}."
+        with pytest.raises(CannotCarry) as caught_error:
+            encode_with(message, wire)
+        assert str(caught_error.value) == f"The {wire} format cannot carry {what}."
 
 
 def nested(depth: int) -> object:
@@ -184,15 +184,15 @@ UNREADABLE: list[tuple[str, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "given", "problem"), UNREADABLE)
-def test_P3_bad_input_is_refused_with_the_field_and_what_was_wrong(wire: str, given: object, problem: str):
-    with pytest.raises(WireError) as refused:
-        decode(given, wire)
-    assert str(refused.value) == problem
+@pytest.mark.parametrize(("wire", "value", "problem"), UNREADABLE)
+def test_P3_bad_input_is_refused_with_the_field_and_what_was_wrong(wire: str, value: object, problem: str):
+    with pytest.raises(WireError) as caught_error:
+        decode(value, wire)
+    assert str(caught_error.value) == problem
 
 
 @pytest.mark.parametrize(
-    ("stamp", "shown"),
+    ("stamp", "text"),
     [
         ("yesterday", "'yesterday'"),
         (True, "True"),
@@ -202,15 +202,15 @@ def test_P3_bad_input_is_refused_with_the_field_and_what_was_wrong(wire: str, gi
         ("2026-13-01", "'2026-13-01'"),
     ],
 )
-def test_a_timestamp_that_is_none_is_refused(stamp: object, shown: str):
-    with pytest.raises(WireError) as refused:
+def test_a_timestamp_that_is_none_is_refused(stamp: object, text: str):
+    with pytest.raises(WireError) as caught_error:
         decode([{"role": "user", "content": "a", "timestamp": stamp}])
-    assert str(refused.value) == f"messages[0].timestamp: must be milliseconds since 1970 or ISO 8601, is {shown}"
+    assert str(caught_error.value) == f"messages[0].timestamp: must be milliseconds since 1970 or ISO 8601, is {text}"
 
 
 def test_a_format_nobody_knows_is_named():
-    known = "openai, openai-responses, anthropic, gemini, ag-ui"
-    with pytest.raises(WireError, match=rf"^wire: 'morse' is unknown; known: {known}$"):
+    formats = "openai, openai-responses, anthropic, gemini, ag-ui"
+    with pytest.raises(WireError, match=rf"^wire: 'morse' is unknown; known: {formats}$"):
         decode([], "morse")
     for wire in ("morse", "gemini"):
         with pytest.raises(CannotCarry, match=rf"^The {wire} format cannot carry messages one by one; set a page"):

@@ -27,19 +27,19 @@ def test_the_bytes_of_a_result_are_gone_once_it_is_folded():
     assert any(b"lines of read 1" in data for data in bytes_of(log))
     log = (*log, *READ_2)
     assemble(facts(log))
-    kept = list(bytes_of(log))
-    assert not any(b"lines of read 1" in data for data in kept)
-    assert sum(b"lines of read 2" in data for data in kept) == 1
+    body_pieces = list(bytes_of(log))
+    assert not any(b"lines of read 1" in data for data in body_pieces)
+    assert sum(b"lines of read 2" in data for data in body_pieces) == 1
 
 
 def bytes_of(log: Sequence[Message]) -> Iterator[bytes]:
     """All bytes that messages keep alive."""
     waiting: list[object] = [message.memo for message in log]
-    known = set[int]()
+    ids = set[int]()
     while waiting:
         value = waiting.pop()
-        if id(value) not in known and not isinstance(value, type) and not callable(value):
-            known.add(id(value))
+        if id(value) not in ids and not isinstance(value, type) and not callable(value):
+            ids.add(id(value))
             waiting += gc.get_referents(value)
             if isinstance(value, bytes):
                 yield value

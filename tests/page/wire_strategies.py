@@ -83,9 +83,9 @@ def objects(draw: st.DrawFn, *, without: Sequence[str] = (), **fields: Json) -> 
     return dump(fields | more).decode()
 
 
-def listed(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPart, ...]]:
+def tuples_of(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPart, ...]]:
     """Content of a message. A lone empty text and no content are the same on these wires."""
-    return st.lists(parts, max_size=4).map(tuple).filter(lambda found: found != (Text(text=""),))
+    return st.lists(parts, max_size=4).map(tuple).filter(lambda items: items != (Text(text=""),))
 
 
 PDF = ("application/pdf",)
@@ -122,12 +122,12 @@ openai_files = st.one_of(
 def openai_states(draw: st.DrawFn) -> tuple[Opaque, ...]:
     """Fields beside the content, in the order the decoder reads them. Null is no state."""
     order = ("refusal", "audio", "reasoning", "reasoning_content", "reasoning_details")
-    chosen = draw(st.sets(st.sampled_from(order), max_size=2))
+    choice = draw(st.sets(st.sampled_from(order), max_size=2))
     data = json_texts().filter(lambda text: text != "null")
     return tuple(
         Opaque(provider="openai", model=MODEL, place="field", name=name, data=draw(data))
         for name in order
-        if name in chosen
+        if name in choice
     )
 
 
@@ -149,7 +149,7 @@ def openai_calls(draw: st.DrawFn) -> ToolCall:
 @st.composite
 def openai_assistants(draw: st.DrawFn) -> AssistantMessage:
     """State first, then words, then calls: the order the format has."""
-    content = draw(listed(openai_texts | openai_blocks()))
+    content = draw(tuples_of(openai_texts | openai_blocks()))
     parts: tuple[AssistantPart, ...] = (
         *draw(openai_states()),
         *content,
@@ -159,9 +159,9 @@ def openai_assistants(draw: st.DrawFn) -> AssistantMessage:
 
 
 openai_messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(UserMessage, name=names, parts=listed(openai_texts | openai_files | openai_blocks())),
+    st.builds(UserMessage, name=names, parts=tuples_of(openai_texts | openai_files | openai_blocks())),
     openai_assistants(),
-    st.builds(ToolMessage, tool_call_id=texts, parts=listed(openai_texts | openai_blocks())),
+    st.builds(ToolMessage, tool_call_id=texts, parts=tuples_of(openai_texts | openai_blocks())),
     st.builds(SystemMessage, text=texts, name=names),
     st.builds(DeveloperMessage, text=texts, name=names),
 )
@@ -224,8 +224,8 @@ def gemini_blocks(draw: st.DrawFn) -> Opaque:
         name="hologram",
         data=draw(objects(hologram=1, without=("text",))),
     )
-    signed = gemini.part_state({"text": "", "thoughtSignature": draw(words)}, MODEL)
-    return draw(st.sampled_from((unknown, signed)))
+    signed_part = gemini.part_state({"text": "", "thoughtSignature": draw(words)}, MODEL)
+    return draw(st.sampled_from((unknown, signed_part)))
 
 
 @st.composite
@@ -246,7 +246,7 @@ gemini_messages: st.SearchStrategy[Message] = st.one_of(
     ),
     st.builds(
         AssistantMessage,
-        parts=st.lists(gemini_said, min_size=1, max_size=4).map(lambda said: tuple(chain.from_iterable(said))),
+        parts=st.lists(gemini_said, min_size=1, max_size=4).map(lambda part: tuple(chain.from_iterable(part))),
     ),
     st.builds(
         ToolMessage,
@@ -289,11 +289,11 @@ def responses_said(draw: st.DrawFn) -> tuple[AssistantPart, ...]:
     return (*thoughts, *labels, Text(text=draw(texts)), *draw(st.lists(responses_states("hologram"), max_size=1)))
 
 
-responses_shown = listed(openai_texts | responses_files | responses_states("hologram"))
+responses_shown = tuples_of(openai_texts | responses_files | responses_states("hologram"))
 responses_messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(UserMessage, parts=responses_shown),
     st.lists(responses_said(), min_size=1, max_size=3).map(
-        lambda said: AssistantMessage(parts=tuple(part for parts in said for part in parts))
+        lambda item: AssistantMessage(parts=tuple(part for parts in item for part in parts))
     ),
     st.builds(ToolMessage, tool_call_id=texts, parts=responses_shown),
     st.builds(SystemMessage, text=texts),
@@ -310,7 +310,7 @@ agui_files = st.one_of(
     st.builds(File, kind=kinds, source=agui_sources, mime_type=st.none() | texts, name=st.none() | texts, id=names),
     st.builds(File, kind=kinds, source=st.builds(Data, base64=base64s), mime_type=words, name=st.none() | texts),
 )
-agui_parts: st.SearchStrategy[tuple[ToolPart, ...]] = listed(st.builds(Text, text=texts) | agui_files)
+agui_parts: st.SearchStrategy[tuple[ToolPart, ...]] = tuples_of(st.builds(Text, text=texts) | agui_files)
 agui_calls = st.builds(ToolCall, id=texts, name=texts, arguments=texts, encrypted_value=st.none() | texts)
 agui_said = st.tuples(st.lists(st.builds(Text, text=words), max_size=1), st.lists(agui_calls, max_size=2)).map(
     lambda pair: cast("tuple[AssistantPart, ...]", (*pair[0], *pair[1]))
@@ -339,7 +339,7 @@ CARRIED: dict[str, st.SearchStrategy[Message]] = {
 }
 
 
-def written(message: Message, wire: str) -> str:
+def encode_with(message: Message, wire: str) -> str:
     """A message as the text of its items in a conversation; where a format has turns, as a turn of its own."""
     match wire:
         case "anthropic":
@@ -358,7 +358,7 @@ def written(message: Message, wire: str) -> str:
 def damaged(draw: st.DrawFn, wire: str) -> object:
     """Good messages of a wire with one value in them, at any depth, replaced by anything."""
     messages = draw(st.lists(CARRIED[wire], min_size=1, max_size=2))
-    good = load(f"[{','.join([written(message, wire) for message in messages])}]".encode())
+    good = load(f"[{','.join([encode_with(message, wire) for message in messages])}]".encode())
     return replaced(good, draw(st.sampled_from(list(places(good)))), draw(anything))
 
 

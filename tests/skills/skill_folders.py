@@ -53,9 +53,9 @@ def a_skill(folder: Path, name: str = "it", text: str | bytes | None = None, fil
 
 def one(folder: Path, settings: str = "", files: Files | None = None, locale: str = "zh") -> Skill:
     """The skill `it` with these settings, which has nothing wrong with it."""
-    loaded = loaded_with(folder, settings, files, locale)
-    assert (loaded.broken, loaded.warnings) == ({}, ())
-    return loaded.skills["it"]
+    loaded_skills = loaded_with(folder, settings, files, locale)
+    assert (loaded_skills.broken, loaded_skills.warnings) == ({}, ())
+    return loaded_skills.skills["it"]
 
 
 def loaded_with(folder: Path, settings: str = "", files: Files | None = None, locale: str = "zh") -> LoadedSkills:
@@ -64,15 +64,15 @@ def loaded_with(folder: Path, settings: str = "", files: Files | None = None, lo
     return load_skills(folder, locale)
 
 
-def listed(folder: Path, problems: tuple[FileProblem, ...]) -> list[str]:
+def list_problems(folder: Path, problems: tuple[FileProblem, ...]) -> list[str]:
     """Problems as people read them, from the folder of skills on."""
     return [str(problem).removeprefix(f"{folder}/") for problem in problems]
 
 
-def broken(folder: Path, loaded: LoadedSkills, name: str = "it") -> list[str]:
+def broken(folder: Path, loaded_skills: LoadedSkills, name: str = "it") -> list[str]:
     """What is wrong with a skill, which did not load."""
-    assert name not in loaded.skills
-    return listed(folder, loaded.broken[name])
+    assert name not in loaded_skills.skills
+    return list_problems(folder, loaded_skills.broken[name])
 
 
 # Random folders
@@ -94,8 +94,8 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 
 def random_folder(chance: random.Random) -> dict[str, bytes]:
     """The files of a skill: some good, some of YAML-like lines, some of random bytes, most with pieces put in."""
-    chosen = ["SKILL.md", *(place for place in PLACES[1:] if chance.random() < 0.3)]
-    return {place: _mutated(_random_text(place, chance), chance) for place in chosen}
+    places = ["SKILL.md", *(place for place in PLACES[1:] if chance.random() < 0.3)]
+    return {place: _mutated(_random_text(place, chance), chance) for place in places}
 
 
 def _random_text(place: str, chance: random.Random) -> str:

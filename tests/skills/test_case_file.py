@@ -6,7 +6,7 @@ import pytest
 
 from recto.page.prompt.system_prompt import Case
 from recto.skills.cases import CaseIndex, TaggedCase, index_cases
-from tests.skills.skill_folders import listed, loaded_with, one
+from tests.skills.skill_folders import list_problems, loaded_with, one
 
 STORM = "---\nid: storm\nname: The storm\ntags: [water, 甲子, water]\nrule_ids: [love, r1]\n---\n\nIt rained.\n"
 
@@ -17,9 +17,9 @@ def ids(index: CaseIndex) -> list[str]:
 
 def warned(folder: Path, files: dict[str, str | bytes]) -> list[str]:
     """What is said of cases beside a good one, which loads with the skill."""
-    loaded = loaded_with(folder, "", {"cases/0.md": STORM, **files})
-    assert ids(loaded.skills["it"].cases) == ["storm"]
-    return listed(folder / "it", loaded.warnings)
+    loaded_skills = loaded_with(folder, "", {"cases/0.md": STORM, **files})
+    assert ids(loaded_skills.skills["it"].cases) == ["storm"]
+    return list_problems(folder / "it", loaded_skills.warnings)
 
 
 def test_S8_a_case_has_an_id_a_name_tags_rules_and_content(tmp_path: Path):
@@ -31,8 +31,8 @@ def test_S8_a_case_has_an_id_a_name_tags_rules_and_content(tmp_path: Path):
 def test_S8_without_an_id_the_name_of_the_file_stands(tmp_path: Path):
     case = one(tmp_path, "", {"cases/old-tale.md": "---\ntags: [a]\n---\nOnce."}).cases.cases[0]
     assert case == TaggedCase(case=Case(id="old-tale", name="old-tale", content="Once."), tags=("a",))
-    named = one(tmp_path, "", {"cases/old-tale.md": "---\nid: x\ntags: [a]\n---\nOnce."}).cases.cases[0]
-    assert named.case == Case(id="x", name="x", content="Once.")
+    warnings = one(tmp_path, "", {"cases/old-tale.md": "---\nid: x\ntags: [a]\n---\nOnce."}).cases.cases[0]
+    assert warnings.case == Case(id="x", name="x", content="Once.")
 
 
 def test_S8_cases_are_in_the_order_of_their_files_and_no_bundled_files(tmp_path: Path):
@@ -65,7 +65,7 @@ def test_S8_a_broken_case_is_told_with_its_line_and_left_out(
 
 def test_S8_a_value_that_cannot_be_read_is_told_once_in_a_file_and_in_its_variant(tmp_path: Path):
     files = {"cases/a.md": "---\nid: 1e999\n---\nx", "cases/a.en.md": "---\nname: 1e999\n---\nx"}
-    lines = listed(tmp_path / "it", loaded_with(tmp_path, "", files, "en").warnings)
+    lines = list_problems(tmp_path / "it", loaded_with(tmp_path, "", files, "en").warnings)
     assert [line.split("; ")[0] for line in lines] == [
         "cases/a.md:2: the number 1e999 is too large",
         "cases/a.en.md:2: the number 1e999 is too large",
@@ -84,9 +84,9 @@ def test_S8_a_case_that_is_no_file_or_leads_out_is_left_out(tmp_path: Path):
 
 
 def test_S8_a_case_without_tags_is_never_found_and_that_is_told(tmp_path: Path):
-    loaded = loaded_with(tmp_path, "", {"cases/a.md": "Once."})
-    assert ids(loaded.skills["it"].cases) == ["a"]
-    assert listed(tmp_path, loaded.warnings) == [
+    loaded_skills = loaded_with(tmp_path, "", {"cases/a.md": "Once."})
+    assert ids(loaded_skills.skills["it"].cases) == ["a"]
+    assert list_problems(tmp_path, loaded_skills.warnings) == [
         "it/cases/a.md:1: it has no tags, so no user's data selects it. Add `tags: [...]`."
     ]
 

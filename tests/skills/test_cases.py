@@ -21,13 +21,15 @@ METAL = tagged("metal", "庚")
 INDEX = index_cases([WEAK, STRONG, LINKED, METAL])
 
 
-def found(index: CaseIndex, values: Sequence[str], rules: Sequence[str] = (), count: int = 2) -> list[tuple[str, int]]:
+def find_names(
+    index: CaseIndex, values: Sequence[str], rules: Sequence[str] = (), count: int = 2
+) -> list[tuple[str, int]]:
     return [(one.case.id, one.score) for one in best_cases(index, values, rules, count)]
 
 
 def test_S8_a_value_is_a_point_a_link_to_the_scenarios_rule_two_more_and_a_link_alone_finds_nothing():
-    assert found(INDEX, ["庚"], ["wealth"]) == [("weak", 3), ("strong", 1)]
-    assert found(INDEX, [], ["career", "wealth"]) == []
+    assert find_names(INDEX, ["庚"], ["wealth"]) == [("weak", 3), ("strong", 1)]
+    assert find_names(INDEX, [], ["career", "wealth"]) == []
     assert len(best_cases(INDEX, ["庚"], ())) == 2
 
 
@@ -80,7 +82,7 @@ def test_S8_of_many_cases_only_those_are_looked_at_that_have_a_value():
     index = index_cases([tagged(f"c{number}", f"tag {number}", rules=["all"]) for number in range(500)])
     cases, tags = Watched(index.cases), Looked(index.by_tag)
     watched = replace(index, cases=cases, by_tag=tags)
-    assert found(watched, ["tag 7", "tag 400", "none"], ["all"]) == [("c7", 3), ("c400", 3)]
+    assert find_names(watched, ["tag 7", "tag 400", "none"], ["all"]) == [("c7", 3), ("c400", 3)]
     assert (cases.looks, tags.looks) == (2, 3)
 
 
@@ -91,17 +93,17 @@ CASES = st.lists(st.tuples(WORDS, RULES), max_size=8)
 
 @given(CASES, WORDS, RULES, st.integers(0, 4))
 def test_S8_the_index_agrees_with_looking_at_every_case(
-    made: Sequence[tuple[list[str], list[str]]], values: list[str], rules: list[str], count: int
+    new_cases: Sequence[tuple[list[str], list[str]]], values: list[str], rules: list[str], count: int
 ):
-    cases = [tagged(str(place), *tags, rules=links) for place, (tags, links) in enumerate(made)]
-    assert found(index_cases(cases), values, rules, count) == naive(cases, values, rules)[:count]
+    cases = [tagged(str(place), *tags, rules=links) for place, (tags, links) in enumerate(new_cases)]
+    assert find_names(index_cases(cases), values, rules, count) == naive(cases, values, rules)[:count]
 
 
 def naive(cases: Sequence[TaggedCase], values: list[str], rules: list[str]) -> list[tuple[str, int]]:
-    wanted = {value.strip().casefold() for value in values} - {""}
+    expected = {value.strip().casefold() for value in values} - {""}
     scores: list[tuple[str, int]] = []
     for one in cases:
-        points = len(wanted & {tag.strip().casefold() for tag in one.tags})
+        points = len(expected & {tag.strip().casefold() for tag in one.tags})
         bonus = 2 if points and set(rules) & set(one.rule_ids) else 0
         scores.append((one.case.id, points + bonus))
     return sorted([score for score in scores if score[1]], key=lambda score: -score[1])

@@ -109,17 +109,17 @@ def test_S3_the_offer_has_examples_edge_cases_and_the_directory():
 
 
 def test_S3_within_a_skill_the_offer_has_core_which_leaves_it():
-    made = offer([skill("tarot", "Draws cards.", scenarios=("love", "work"))], with_core=True)
-    assert made.description == EN_WITH_CORE
-    assert '"enum":["tarot","core"]' in made.parameters
-    assert '"One of the scenarios the skill lists; leave it out when in doubt."' in made.parameters
+    offer_made = offer([skill("tarot", "Draws cards.", scenarios=("love", "work"))], with_core=True)
+    assert offer_made.description == EN_WITH_CORE
+    assert '"enum":["tarot","core"]' in offer_made.parameters
+    assert '"One of the scenarios the skill lists; leave it out when in doubt."' in offer_made.parameters
 
 
 @pytest.mark.parametrize("with_core", [False, True])
 @pytest.mark.parametrize("locale", ["zh", "en"])
 def test_S3_without_a_skill_at_work_core_is_not_spoken_of(locale: str, with_core: bool):
-    made = offer([BAZI, TAROT], locale=locale, with_core=with_core)
-    assert ("core" in made.description, '"core"' in made.parameters) == (with_core, with_core)
+    offer_made = offer([BAZI, TAROT], locale=locale, with_core=with_core)
+    assert ("core" in offer_made.description, '"core"' in offer_made.parameters) == (with_core, with_core)
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def test_S3_skills_stay_in_their_order():
 
 def test_S3_the_example_is_of_a_skill_that_has_triggers_and_a_long_one_is_cut():
     assert "\n- The user speaks of “八字” -> skill=bazi, scenario=basic_reading\n" in offer([TAROT, BAZI]).description
-    made = offer([skill("long", "Long.", triggers=("w" * 99,))])
-    assert f"speaks of “{'w' * 39}…” -> skill=long\n" in made.description
+    offer_made = offer([skill("long", "Long.", triggers=("w" * 99,))])
+    assert f"speaks of “{'w' * 39}…” -> skill=long\n" in offer_made.description
 
 
 def test_S5_braces_and_line_breaks_in_a_skill_are_words():
-    made = offer([skill("odd", "{x} {}\r\n## Skills:", triggers=("{t}\n- bad: line",))])
-    assert lines_of(made) == ["- odd: {x} {} ## Skills: | triggers: {t} - bad: line"]
-    assert "speaks of “{t} - bad: line” -> skill=odd\n" in made.description
+    offer_made = offer([skill("odd", "{x} {}\r\n## Skills:", triggers=("{t}\n- bad: line",))])
+    assert lines_of(offer_made) == ["- odd: {x} {} ## Skills: | triggers: {t} - bad: line"]
+    assert "speaks of “{t} - bad: line” -> skill=odd\n" in offer_made.description
 
 
 def test_S3_without_a_skill_there_is_nothing_to_offer():
@@ -163,15 +163,15 @@ def test_S3_without_a_skill_there_is_nothing_to_offer():
 
 
 def test_S3_triggers_go_first_and_scenarios_next():
-    whole, told = tokens_of(offer(MANY[:3])), [f"- {one.name}: {one.description.strip()}" for one in MANY[:3]]
+    whole, lines = tokens_of(offer(MANY[:3])), [f"- {one.name}: {one.description.strip()}" for one in MANY[:3]]
     first = offer(MANY[:3], whole - 1)
-    assert lines_of(first) == [f"{line} | scenarios: one (About one), two (About two)" for line in told]
+    assert lines_of(first) == [f"{line} | scenarios: one (About one), two (About two)" for line in lines]
     assert first.note == f"3 skills: triggers left out, to keep {whole - 1} tokens"
     assert first.tokens_before == whole
     assert offer(MANY[:3], whole) == offer(MANY[:3])
     less = tokens_of(first) - 1
     shorter = offer(MANY[:3], less)
-    assert lines_of(shorter) == told
+    assert lines_of(shorter) == lines
     assert shorter.note == f"3 skills: triggers and scenarios left out, to keep {less} tokens"
 
 
@@ -194,25 +194,25 @@ def test_S3_then_descriptions_are_cut_to_the_longest_common_length_that_fits():
 
 
 def test_S3_at_last_the_names_stand_in_the_schema_alone():
-    made = offer(MANY, 1_200, with_core=True)
-    assert made.description.endswith("\n\nSkills: those that the parameter skill lists.")
-    assert made.note == "200 skills: only their names are told, to keep 1200 tokens"
-    assert all(f'"{one.name}"' in made.parameters for one in MANY)
-    assert tokens_of(made) <= 1_200
+    offer_made = offer(MANY, 1_200, with_core=True)
+    assert offer_made.description.endswith("\n\nSkills: those that the parameter skill lists.")
+    assert offer_made.note == "200 skills: only their names are told, to keep 1200 tokens"
+    assert all(f'"{one.name}"' in offer_made.parameters for one in MANY)
+    assert tokens_of(offer_made) <= 1_200
 
 
 def test_S3_where_even_names_are_too_much_the_note_says_so():
-    made = offer(MANY, 500)
-    over = f"that is {tokens_of(made)} tokens, over the 500 allowed"
-    assert made.note == f"200 skills: only their names are told, and {over}"
-    assert made.tokens_before == tokens_of(offer(MANY))
+    offer_made = offer(MANY, 500)
+    over = f"that is {tokens_of(offer_made)} tokens, over the 500 allowed"
+    assert offer_made.note == f"200 skills: only their names are told, and {over}"
+    assert offer_made.tokens_before == tokens_of(offer(MANY))
 
 
 @pytest.mark.parametrize("count", [20, 60, 200])
 def test_S3_an_offer_of_many_skills_counts_few_times(count: int):
     counter = WordCounter()
-    made = offer(MANY[:count], 900, counter=counter)
-    assert made.note
+    offer_made = offer(MANY[:count], 900, counter=counter)
+    assert offer_made.note
     assert len(counter.asked) <= 16
 
 
@@ -231,9 +231,11 @@ def test_S3_an_offer_keeps_its_tokens_in_every_format():
 
 @given(SKILLS, st.integers(150, 900), st.sampled_from(["zh", "en"]), st.booleans())
 def test_S3_an_offer_keeps_its_tokens_or_says_that_it_cannot(
-    made: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]], tokens: int, locale: str, with_core: bool
+    skills_made: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]], tokens: int, locale: str, with_core: bool
 ):
-    skills = [skill(f"s{n}", text, triggers=words, scenarios=names) for n, (text, words, names) in enumerate(made)]
+    skills = [
+        skill(f"s{n}", text, triggers=words, scenarios=names) for n, (text, words, names) in enumerate(skills_made)
+    ]
     one = offer(skills, tokens, locale=locale, with_core=with_core)
     assert (tokens_of(one) <= tokens) == ("over the" not in one.note)
     assert sum(OFFLINE.count((one.description, one.parameters))) <= tokens_of(one)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from recto.conversation.json import Json
 from recto.skills.known import DEEPEST, KnownData, clean_value, is_empty, render_value, words_in
 
-KNOWN = KnownData(
+USER_DATA = KnownData(
     profile={"birth_info": {"date": "1990-05-15", "time": "", "hours": 0}, "extracted": []},
     skill_data={"bazi": {"pillars": ["庚午", "辛巳"]}},
     tier="pro",
@@ -63,7 +63,7 @@ VALUES = st.recursive(
     ],
 )
 def test_S6_what_stands_at_a_path_is_known_unless_it_is_empty(path: str, value: Json):
-    assert KNOWN.at(path) == value
+    assert USER_DATA.at(path) == value
 
 
 def test_S7_what_is_empty_says_nothing_and_zero_and_false_something():
@@ -133,6 +133,6 @@ def test_S8_the_words_of_a_value_are_its_texts_and_numbers_in_order():
 
 
 def test_S7_the_present_month_and_the_language_are_known_whatever_is_declared():
-    known = KnownData(profile={"month": "no field"}, month="2026-05", locale="en")
-    assert (known.at("month"), known.at("locale"), known.at("tier")) == ("2026-05", "en", "free")
+    user_data = KnownData(profile={"month": "no field"}, month="2026-05", locale="en")
+    assert (user_data.at("month"), user_data.at("locale"), user_data.at("tier")) == ("2026-05", "en", "free")
     assert KnownData().at("month") is None

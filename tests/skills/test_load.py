@@ -11,7 +11,7 @@ from recto.skills.load_skills import LoadedSkills, load_skills
 from recto.skills.skill import BundledFile, Scenario, Skill
 from recto.skills.skill_file import NAME_RULE
 from recto.skills.sop import Missing, Sop, SopStep
-from tests.skills.skill_folders import PLAIN, a_skill, broken, listed, loaded_with, one
+from tests.skills.skill_folders import PLAIN, a_skill, broken, list_problems, loaded_with, one
 
 EVERYTHING = """\
 license: MIT
@@ -124,14 +124,14 @@ def test_S9_the_first_heading_is_that_of_the_prompt_and_the_rest_the_identity(
     tmp_path: Path, body: str, heading: str, identity: str
 ):
     a_skill(tmp_path, "it", f"---\ndescription: It.\n---\n{body}")
-    loaded = load_skills(tmp_path)
-    assert loaded.warnings == ()
-    assert (loaded.skills["it"].heading, loaded.skills["it"].identity) == (heading, identity)
+    loaded_skills = load_skills(tmp_path)
+    assert loaded_skills.warnings == ()
+    assert (loaded_skills.skills["it"].heading, loaded_skills.skills["it"].identity) == (heading, identity)
 
 
 # Mistakes
 
-KNOWN = "Known: a, b."
+KNOWN_NAMES = "Known: a, b."
 
 
 @pytest.mark.parametrize(
@@ -148,16 +148,20 @@ KNOWN = "Known: a, b."
         ("scenarios: basic", 4, 'scenarios is "basic"; it is a list of names, or a table of names, each with '),
         ("scenarios: [a, 3]", 4, 'scenarios is ["a",3]; it is a list of names, or a table of names, each with '),
         ("scenarios:\n  a:\n    rules: [x]", 6, "there is no setting rules in scenarios.a; did you mean rule_ids? "),
-        ("scenarios: [a, b]\ndefault_scenario: c", 5, f'default_scenario is "c"; it is one of the scenarios. {KNOWN}'),
+        (
+            "scenarios: [a, b]\ndefault_scenario: c",
+            5,
+            f'default_scenario is "c"; it is one of the scenarios. {KNOWN_NAMES}',
+        ),
         ("scenarios: 3\ndefault_scenario: c", 4, "scenarios is 3; it is a list of names, or a table of names, each "),
     ],
 )
 def test_S5_a_mistake_in_our_settings_is_told_with_its_line(tmp_path: Path, settings: str, line: int, text: str):
-    loaded = loaded_with(tmp_path, settings)
-    problems = broken(tmp_path, loaded)
+    loaded_skills = loaded_with(tmp_path, settings)
+    problems = broken(tmp_path, loaded_skills)
     where = f"it/SKILL.md:{line}: "
     assert [problem[: len(where + text)] for problem in problems] == [where + text]
-    assert (loaded.skills, loaded.warnings) == ({}, ())
+    assert (loaded_skills.skills, loaded_skills.warnings) == ({}, ())
 
 
 @pytest.mark.parametrize(
@@ -180,9 +184,9 @@ def test_S5_a_file_that_cannot_be_a_skill_is_told(tmp_path: Path, text: str | by
 def test_S5_a_folder_named_core_or_with_no_name_for_a_skill_is_refused(tmp_path: Path):
     for name in ("core", "八字", "a b", "x" * 65):
         a_skill(tmp_path, name, "---\ndescription: It.\n---\nYou.")
-    loaded = load_skills(tmp_path)
-    assert loaded.skills == {}
-    assert {name: problems[0].text.split(".")[0] for name, problems in loaded.broken.items()} == {
+    loaded_skills = load_skills(tmp_path)
+    assert loaded_skills.skills == {}
+    assert {name: problems[0].text.split(".")[0] for name, problems in loaded_skills.broken.items()} == {
         "core": "a skill cannot be named core, which means no skill",
         **{name: f"the folder's name {name!r} is not valid: {NAME_RULE}" for name in ("八字", "a b", "x" * 65)},
     }
@@ -190,19 +194,19 @@ def test_S5_a_folder_named_core_or_with_no_name_for_a_skill_is_refused(tmp_path:
 
 def test_S5_a_skill_may_have_a_name_other_than_its_folder_with_a_warning(tmp_path: Path):
     a_skill(tmp_path, "折", PLAIN.format(name="Fold_2", settings=""))
-    loaded = load_skills(tmp_path)
-    assert list(loaded.skills) == ["Fold_2"]
+    loaded_skills = load_skills(tmp_path)
+    assert list(loaded_skills.skills) == ["Fold_2"]
     expected = "折/SKILL.md:2: name is \"Fold_2\"; the folder is named '折'. Use one name for both."
-    assert listed(tmp_path, loaded.warnings) == [expected]
+    assert list_problems(tmp_path, loaded_skills.warnings) == [expected]
 
 
 def test_S5_the_second_of_two_skills_with_one_name_is_broken(tmp_path: Path):
     a_skill(tmp_path, "b", PLAIN.format(name="a", settings=""))
     a_skill(tmp_path, "a")
-    loaded = load_skills(tmp_path)
-    assert loaded.skills["a"].folder == tmp_path / "a"
+    loaded_skills = load_skills(tmp_path)
+    assert loaded_skills.skills["a"].folder == tmp_path / "a"
     expected = ["b/SKILL.md: another skill is named a already, in a. Rename one of them."]
-    assert broken(tmp_path, loaded, "b") == expected
+    assert broken(tmp_path, loaded_skills, "b") == expected
 
 
 @pytest.mark.parametrize(
@@ -222,10 +226,10 @@ def test_S5_the_second_of_two_skills_with_one_name_is_broken(tmp_path: Path):
 )
 def test_S5_what_is_hardly_meant_is_a_warning_and_the_skill_loads(tmp_path: Path, settings: str, warning: str):
     a_skill(tmp_path, "it", f"---\n{settings}")
-    loaded = load_skills(tmp_path)
-    assert list(loaded.skills) == ["it"]
-    (said,) = listed(tmp_path, loaded.warnings)
-    assert said.startswith(f"it/SKILL.md:{warning}")
+    loaded_skills = load_skills(tmp_path)
+    assert list(loaded_skills.skills) == ["it"]
+    (problem,) = list_problems(tmp_path, loaded_skills.warnings)
+    assert problem.startswith(f"it/SKILL.md:{warning}")
 
 
 # Folders
@@ -234,7 +238,7 @@ def test_S5_what_is_hardly_meant_is_a_warning_and_the_skill_loads(tmp_path: Path
 def test_S5_a_folder_that_is_not_there_has_no_skills_and_a_file_in_its_place_is_told(tmp_path: Path):
     assert load_skills(tmp_path / "skills") == LoadedSkills()
     (tmp_path / "skills").write_text("x")
-    assert listed(tmp_path, load_skills(tmp_path / "skills").broken["skills"]) == [
+    assert list_problems(tmp_path, load_skills(tmp_path / "skills").broken["skills"]) == [
         "skills: skills cannot be read from it (Not a directory). Make it a folder of skills, or remove it."
     ]
 
@@ -244,8 +248,8 @@ def test_S5_skills_are_in_the_order_of_their_folders_and_broken_ones_keep_none_a
         a_skill(tmp_path, name)
     (tmp_path / "readme.txt").write_text("no skill")
     a_skill(tmp_path, "bad", "You.")
-    loaded = load_skills(tmp_path)
-    assert (list(loaded.skills), list(loaded.broken)) == (["a", "b", "c"], ["bad"])
+    loaded_skills = load_skills(tmp_path)
+    assert (list(loaded_skills.skills), list(loaded_skills.broken)) == (["a", "b", "c"], ["bad"])
     (tmp_path / "linked").symlink_to(a_skill(tmp_path / "_elsewhere", "linked", files={"a.txt": "a"}))
     assert [file.path for file in load_skills(tmp_path).skills["linked"].files] == ["a.txt"]
 
@@ -253,10 +257,10 @@ def test_S5_skills_are_in_the_order_of_their_folders_and_broken_ones_keep_none_a
 def test_S5_skills_are_one_level_deep(tmp_path: Path):
     a_skill(tmp_path / "group", "deep")
     a_skill(tmp_path, "top", files={"inner/SKILL.md": "not a skill of its own"})
-    loaded = load_skills(tmp_path)
-    assert list(loaded.skills) == ["top"]
-    assert [file.path for file in loaded.skills["top"].files] == ["inner/SKILL.md"]
-    assert broken(tmp_path, loaded, "group") == [
+    loaded_skills = load_skills(tmp_path)
+    assert list(loaded_skills.skills) == ["top"]
+    assert [file.path for file in loaded_skills.skills["top"].files] == ["inner/SKILL.md"]
+    assert broken(tmp_path, loaded_skills, "group") == [
         "group: there is no SKILL.md in it. Write one, or begin its name with _ to leave it out; "
         "skills are one level deep."
     ]
@@ -271,8 +275,8 @@ def test_S5_what_stands_for_a_file_and_is_none_is_told(tmp_path: Path):
     (tmp_path / "out" / "SKILL.md").symlink_to(a_skill(tmp_path, "good") / "SKILL.md")
     os.mkfifo(tmp_path / "pipe" / "SKILL.md")
     (tmp_path / "good" / "sop.yaml").mkdir()
-    loaded = load_skills(tmp_path)
-    assert {name: re.split(r"\.| \(", problems[0].text)[0] for name, problems in loaded.broken.items()} == {
+    loaded_skills = load_skills(tmp_path)
+    assert {name: re.split(r"\.| \(", problems[0].text)[0] for name, problems in loaded_skills.broken.items()} == {
         "folder": "it is not a file",
         "good": "it is not a file",
         "loop": "it cannot be read",
@@ -280,7 +284,7 @@ def test_S5_what_stands_for_a_file_and_is_none_is_told(tmp_path: Path):
         "out": "it leads out of the skill's folder",
         "pipe": "it is not a file",
     }
-    assert all(problem.line is None for problems in loaded.broken.values() for problem in problems)
+    assert all(problem.line is None for problems in loaded_skills.broken.values() for problem in problems)
 
 
 # Languages
@@ -311,14 +315,14 @@ def test_S9_a_variant_without_a_body_has_that_of_the_file_and_its_tables_stand_w
 
 def test_S9_a_mistake_is_told_of_the_file_it_is_in(tmp_path: Path):
     english = "---\nlicense: MIT\n\ndefault_scenario: c\nlicens: x\n---\nYou."
-    loaded = loaded_with(tmp_path, "scenarios: 3", {"SKILL.en.md": english}, "en")
-    assert [problem.split("; ")[0] for problem in broken(tmp_path, loaded)] == ["it/SKILL.md:4: scenarios is 3"]
-    loaded = loaded_with(tmp_path, "scenarios: [a]", {"SKILL.en.md": english}, "en")
-    assert [problem.split("; ")[0] for problem in broken(tmp_path, loaded)] == [
+    loaded_skills = loaded_with(tmp_path, "scenarios: 3", {"SKILL.en.md": english}, "en")
+    assert [problem.split("; ")[0] for problem in broken(tmp_path, loaded_skills)] == ["it/SKILL.md:4: scenarios is 3"]
+    loaded_skills = loaded_with(tmp_path, "scenarios: [a]", {"SKILL.en.md": english}, "en")
+    assert [problem.split("; ")[0] for problem in broken(tmp_path, loaded_skills)] == [
         'it/SKILL.en.md:4: default_scenario is "c"'
     ]
-    loaded = loaded_with(tmp_path, "scenarios: [c]", {"SKILL.en.md": english}, "en")
-    assert [warning.split("; ")[0] for warning in listed(tmp_path, loaded.warnings)] == [
+    loaded_skills = loaded_with(tmp_path, "scenarios: [c]", {"SKILL.en.md": english}, "en")
+    assert [warning.split("; ")[0] for warning in list_problems(tmp_path, loaded_skills.warnings)] == [
         "it/SKILL.en.md:5: there is no setting licens"
     ]
 

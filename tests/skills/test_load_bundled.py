@@ -11,7 +11,7 @@ from recto.errors import ToolError
 from recto.skills.bundled import READ_BYTES, read_bundled
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import BundledFile, Skill
-from tests.skills.skill_folders import PLAIN, Files, a_skill, listed, loaded_with, one
+from tests.skills.skill_folders import PLAIN, Files, a_skill, list_problems, loaded_with, one
 
 SECRET = b"secret"
 TREE: Files = {"scripts/run.py": "print(1)", "LICENSE.txt": "free", "scripts/lib/a.py": "", "reference/run.md": "how"}
@@ -55,13 +55,13 @@ def test_S5_links_are_listed_where_they_stay_inside(tmp_path: Path):
 
 
 def test_S5_more_files_than_are_listed_are_a_warning(tmp_path: Path):
-    loaded = loaded_with(tmp_path, "", {f"data/{number:03}.txt": "x" for number in range(500)})
-    assert (len(loaded.skills["it"].files), loaded.warnings) == (500, ())
-    loaded = loaded_with(tmp_path, "", {"zoo.txt": "x"})
-    assert [file.path for file in loaded.skills["it"].files][-1] == "data/499.txt"
+    loaded_skills = loaded_with(tmp_path, "", {f"data/{number:03}.txt": "x" for number in range(500)})
+    assert (len(loaded_skills.skills["it"].files), loaded_skills.warnings) == (500, ())
+    loaded_skills = loaded_with(tmp_path, "", {"zoo.txt": "x"})
+    assert [file.path for file in loaded_skills.skills["it"].files][-1] == "data/499.txt"
     expected = "it: it has more than 500 files; those after the first 500 are not listed to the model."
-    assert listed(tmp_path, loaded.warnings) == [expected]
-    assert read_bundled(loaded.skills["it"], "zoo.txt") == b"x"
+    assert list_problems(tmp_path, loaded_skills.warnings) == [expected]
+    assert read_bundled(loaded_skills.skills["it"], "zoo.txt") == b"x"
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ from tests.skills.skill_folders import a_skill, pieces, random_folder
 
 def assert_told(folder: Path, locale: str) -> None:
     """One skill or its problems, never both; each with a file that is there, and a line that is in it. Twice alike."""
-    loaded = load_skills(folder, locale)
-    assert len(loaded.skills) + len(loaded.broken) == 1
-    problems = [problem for problems in loaded.broken.values() for problem in problems]
-    assert bool(problems) == bool(loaded.broken)
-    for problem in (*problems, *loaded.warnings):
+    loaded_skills = load_skills(folder, locale)
+    assert len(loaded_skills.skills) + len(loaded_skills.broken) == 1
+    problems = [problem for problems in loaded_skills.broken.values() for problem in problems]
+    assert bool(problems) == bool(loaded_skills.broken)
+    for problem in (*problems, *loaded_skills.warnings):
         assert problem.file.is_relative_to(folder)
         assert problem.text
         assert "\n" not in problem.text
         assert problem.line is None or 1 <= problem.line <= lines_of(problem.file)
-    assert load_skills(folder, locale) == loaded
+    assert load_skills(folder, locale) == loaded_skills
 
 
 def lines_of(file: Path) -> int:

@@ -8,7 +8,7 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
-from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, listed, loaded_with
+from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, list_problems, loaded_with
 
 LAUGHS = "\n".join(
     ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{f'*a{n - 1}, ' * 10}]" for n in range(1, 12)]
@@ -18,18 +18,18 @@ CHAIN = "\n".join(["a0: &a0 [x]", *[f"a{n}: &a{n} [*a{n - 1}]" for n in range(1,
 
 def public(folder: Path, name: str) -> Skill:
     a_skill(folder, name, PUBLIC_KINDS[name])
-    loaded = load_skills(folder)
-    assert loaded.broken == {}
-    return loaded.skills[name]
+    loaded_skills = load_skills(folder)
+    assert loaded_skills.broken == {}
+    return loaded_skills.skills[name]
 
 
 def test_S5_every_kind_of_public_skill_loads_as_it_is(tmp_path: Path):
     for name, text in PUBLIC_KINDS.items():
         a_skill(tmp_path, name, text)
-    loaded = load_skills(tmp_path)
-    assert loaded.broken == {}
-    assert list(loaded.skills) == sorted(PUBLIC_KINDS)
-    assert all(skill.identity.startswith("You") and skill.description for skill in loaded.skills.values())
+    loaded_skills = load_skills(tmp_path)
+    assert loaded_skills.broken == {}
+    assert list(loaded_skills.skills) == sorted(PUBLIC_KINDS)
+    assert all(skill.identity.startswith("You") and skill.description for skill in loaded_skills.skills.values())
 
 
 def test_S5_a_public_skill_needs_nothing_and_knows_nothing(tmp_path: Path):
@@ -40,22 +40,22 @@ def test_S5_a_public_skill_needs_nothing_and_knows_nothing(tmp_path: Path):
     assert public(tmp_path, "plain") == expected
 
 
-@pytest.mark.parametrize(("title", "told"), [("' 计划 '", "计划"), ("2048", "2048"), (f"{'x' * 60}", "x" * 60)])
-def test_S5_a_title_is_what_people_are_shown_and_no_heading(tmp_path: Path, title: str, told: str):
+@pytest.mark.parametrize(("title", "expected"), [("' 计划 '", "计划"), ("2048", "2048"), (f"{'x' * 60}", "x" * 60)])
+def test_S5_a_title_is_what_people_are_shown_and_no_heading(tmp_path: Path, title: str, expected: str):
     a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\n# Planner\nYou plan.")
-    loaded = load_skills(tmp_path)
-    skill = loaded.skills["it"]
-    assert (skill.title, skill.heading, dict(skill.metadata), loaded.warnings) == (told, "Planner", {}, ())
+    loaded_skills = load_skills(tmp_path)
+    skill = loaded_skills.skills["it"]
+    assert (skill.title, skill.heading, dict(skill.metadata), loaded_skills.warnings) == (expected, "Planner", {}, ())
 
 
-@pytest.mark.parametrize(("title", "shown"), [("''", '""'), ('"a\\nb"', '"a\\nb"'), ("x" * 61, f'"{"x" * 61}"')])
-def test_S5_a_title_that_is_none_is_left_out_with_a_warning(tmp_path: Path, title: str, shown: str):
+@pytest.mark.parametrize(("title", "expected"), [("''", '""'), ('"a\\nb"', '"a\\nb"'), ("x" * 61, f'"{"x" * 61}"')])
+def test_S5_a_title_that_is_none_is_left_out_with_a_warning(tmp_path: Path, title: str, expected: str):
     a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\nYou plan.")
-    loaded = load_skills(tmp_path)
-    (warning,) = loaded.warnings
+    loaded_skills = load_skills(tmp_path)
+    (warning,) = loaded_skills.warnings
     allowed = "it is one line of up to 60 characters, so clients show the name: it."
-    assert (warning.line, warning.text) == (3, f"title is {shown}; {allowed}")
-    assert loaded.skills["it"].title == ""
+    assert (warning.line, warning.text) == (3, f"title is {expected}; {allowed}")
+    assert loaded_skills.skills["it"].title == ""
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_S5_what_is_nobodys_setting_is_kept(tmp_path: Path, name: str, metadata:
 def test_S5_settings_beside_one_that_is_no_yaml_stay_what_they_are(tmp_path: Path):
     settings = "name: it\ntriggers: [a, 'b: c']\ndescription: Use when: asked\nscenarios:\n  x: {rule_ids: [r]}"
     a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
-    loaded = load_skills(tmp_path)
-    it = loaded.skills["it"]
+    loaded_skills = load_skills(tmp_path)
+    it = loaded_skills.skills["it"]
     assert (it.description, it.triggers, it.scenarios[0].rule_ids) == ("Use when: asked", ("a", "b: c"), ("x", "r"))
-    assert listed(tmp_path, loaded.warnings) == [
+    assert list_problems(tmp_path, loaded_skills.warnings) == [
         "it/SKILL.md:4: description is not valid YAML, so its value is read as text. Put it in quotes."
     ]
 
@@ -117,9 +117,9 @@ def test_S5_what_is_no_yaml_is_read_a_setting_at_a_time(
     tmp_path: Path, settings: str, description: str, metadata: Mapping[str, Json]
 ):
     a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
-    loaded = load_skills(tmp_path)
-    assert (loaded.skills["it"].description, loaded.skills["it"].metadata) == (description, metadata)
-    assert loaded.warnings
+    loaded_skills = load_skills(tmp_path)
+    assert (loaded_skills.skills["it"].description, loaded_skills.skills["it"].metadata) == (description, metadata)
+    assert loaded_skills.warnings
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,17 @@ def test_S5_what_was_not_as_it_should_be_is_a_warning_with_its_line(
 )
 def test_S5_allowed_tools_are_names_as_text_or_a_list(tmp_path: Path, value: str, tools: tuple[str, ...]):
     a_skill(tmp_path, "it", f"---\ndescription: It.\nallowed-tools: {value}\n---\nYou.")
-    loaded = load_skills(tmp_path)
-    assert (loaded.skills["it"].tools, loaded.warnings) == (tools, ())
+    loaded_skills = load_skills(tmp_path)
+    assert (loaded_skills.skills["it"].tools, loaded_skills.warnings) == (tools, ())
 
 
 @pytest.mark.parametrize("value", ["{Read: true}", "[Read, 3]"])
 def test_S5_allowed_tools_of_another_type_are_a_warning(tmp_path: Path, value: str):
     a_skill(tmp_path, "it", f"---\ndescription: It.\nallowed-tools: {value}\n---\nYou.")
-    loaded = load_skills(tmp_path)
-    assert list(loaded.skills) == ["it"]
-    assert [problem.line for problem in loaded.warnings] == [3]
-    assert loaded.warnings[0].text.endswith("it is names of tools, as text or as a list. Others are left out.")
+    loaded_skills = load_skills(tmp_path)
+    assert list(loaded_skills.skills) == ["it"]
+    assert [problem.line for problem in loaded_skills.warnings] == [3]
+    assert loaded_skills.warnings[0].text.endswith("it is names of tools, as text or as a list. Others are left out.")
 
 
 @pytest.mark.parametrize(("value", "text"), [("2026", "2026"), ("true", "true")])
@@ -190,11 +190,11 @@ def test_S5_a_description_without_quotes_may_look_like_something_else(tmp_path: 
 )
 def test_S5_settings_made_to_hurt_do_not_and_the_skill_loads(tmp_path: Path, settings: str):
     a_skill(tmp_path, "it", f"---\nname: it\ndescription: Does it.\n{settings}\n---\nYou.")
-    loaded = load_skills(tmp_path)
-    assert loaded.skills["it"].description.startswith("Does it.")
-    assert loaded.warnings
+    loaded_skills = load_skills(tmp_path)
+    assert loaded_skills.skills["it"].description.startswith("Does it.")
+    assert loaded_skills.warnings
     # It is plain JSON, of no more than it was.
-    assert len(dump(dict(loaded.skills["it"].metadata))) < 100_000
+    assert len(dump(dict(loaded_skills.skills["it"].metadata))) < 100_000
 
 
 @pytest.mark.parametrize("settings", ["", "description:", "description: ''", "license: MIT: x", "just words"])
@@ -214,5 +214,5 @@ def test_S5_why_a_broken_file_has_no_description_is_told_too(tmp_path: Path):
 
 @pytest.mark.parametrize("settings", ["metadata: &x {a: 1}\nmetadata: {b: 1}", "triggers: &x [a]\ntriggers: [b, c, d]"])
 def test_S5_of_a_name_that_is_there_twice_the_first_counts_and_the_skill_loads(tmp_path: Path, settings: str):
-    loaded = loaded_with(tmp_path, settings)
-    assert (list(loaded.skills), dict(loaded.broken)) == (["it"], {})
+    loaded_skills = loaded_with(tmp_path, settings)
+    assert (list(loaded_skills.skills), dict(loaded_skills.broken)) == (["it"], {})

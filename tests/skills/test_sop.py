@@ -27,7 +27,7 @@ BIRTH = {"date": "1990-05-15", "place": "北京"}
 NOTHING = KnownData()
 BORN = KnownData(profile={"birth_info": BIRTH})
 CHARTED = KnownData(profile={"birth_info": BIRTH}, skill_data={"bazi": {"birth_info": dict(reversed(BIRTH.items()))}})
-MOVED = KnownData(profile={"birth_info": {"date": "1991-05-15"}}, skill_data={"bazi": {"birth_info": BIRTH}})
+OTHER_BIRTH = KnownData(profile={"birth_info": {"date": "1991-05-15"}}, skill_data={"bazi": {"birth_info": BIRTH}})
 
 COLLECT = SopStep(id="collect", title="收集出生信息", text="调用 collect。", when=Missing(path="birth_info"))
 DIFFERS = Differs(path="birth_info", other="skill_data.bazi.birth_info")
@@ -38,7 +38,7 @@ YES, NO = AllOf(of=()), AnyOf(of=())
 
 
 @pytest.mark.parametrize(
-    ("condition", "known", "expected"),
+    ("condition", "user_data", "expected"),
     [
         (Missing(path="birth_info"), NOTHING, True),
         (Has(path="birth_info.date"), BORN, True),
@@ -48,23 +48,25 @@ YES, NO = AllOf(of=()), AnyOf(of=())
         (Equals(path="scenario", value=""), NOTHING, True),
         (Equals(path="n", value=1), KnownData(profile={"n": True}), False),
         (Equals(path="n", value=False), KnownData(profile={"n": 0}), False),
-        (DIFFERS, MOVED, True),
+        (DIFFERS, OTHER_BIRTH, True),
         (DIFFERS, CHARTED, False),
         (DIFFERS, BORN, False),
         (DIFFERS, NOTHING, False),
-        (DIFFERS, replace(MOVED, profile={}), False),
+        (DIFFERS, replace(OTHER_BIRTH, profile={}), False),
         (AllOf(of=(YES, NO)), NOTHING, False),
         (AnyOf(of=(NO, YES)), NOTHING, True),
         (Not(of=NO), NOTHING, True),
     ],
 )
-def test_S7_a_condition_holds_for_what_is_known(condition: Condition, known: KnownData, expected: bool):
-    assert holds(condition, known) is expected
+def test_S7_a_condition_holds_for_what_is_known(condition: Condition, user_data: KnownData, expected: bool):
+    assert holds(condition, user_data) is expected
 
 
-@pytest.mark.parametrize(("known", "step"), [(NOTHING, COLLECT), (BORN, COMPUTE), (MOVED, COMPUTE), (CHARTED, READY)])
-def test_S7_missing_birth_info_comes_before_a_missing_chart_then_ready(known: KnownData, step: SopStep):
-    assert next_sop_step(SOP, known) == step
+@pytest.mark.parametrize(
+    ("user_data", "step"), [(NOTHING, COLLECT), (BORN, COMPUTE), (OTHER_BIRTH, COMPUTE), (CHARTED, READY)]
+)
+def test_S7_missing_birth_info_comes_before_a_missing_chart_then_ready(user_data: KnownData, step: SopStep):
+    assert next_sop_step(SOP, user_data) == step
 
 
 @given(st.lists(st.sampled_from([None, YES, NO]), max_size=6))

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from recto.config.yaml_values import read_yaml
+from recto.skills.load_skills import read_sop
 from recto.skills.skill_file import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
-from recto.skills.sop_file import read_sop
-from tests.skills.skill_folders import broken, listed, loaded_with
+from tests.skills.skill_folders import broken, list_problems, loaded_with
 
 NEEDS = Needs(skill="it", fields=("birth_info", "life_context.career"), has_data=True)
-KNOWN = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, day, thread, locale."
-UNDECLARED = f"conditions use only paths in profile_fields. {KNOWN}"
+KNOWN_NAMES = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, day, thread, locale."
+UNDECLARED = f"conditions use only paths in profile_fields. {KNOWN_NAMES}"
 EVERYTHING = """\
 ---
 # A procedure.
@@ -161,12 +161,14 @@ def test_S7_own_data_must_be_declared_to_be_asked_for():
 
 
 def test_S7_a_broken_procedure_breaks_the_skill_and_a_warning_does_not(tmp_path: Path):
-    loaded = loaded_with(tmp_path, "", {"sop.yaml": "rules: x\nsteps:\n- id: a\n  text: b\n  when: {has: birth_info}"})
-    assert [line.split("; ")[0] for line in broken(tmp_path, loaded)] == [
+    loaded_skills = loaded_with(
+        tmp_path, "", {"sop.yaml": "rules: x\nsteps:\n- id: a\n  text: b\n  when: {has: birth_info}"}
+    )
+    assert [line.split("; ")[0] for line in broken(tmp_path, loaded_skills)] == [
         'it/sop.yaml:5: steps.0.when.has is "birth_info"'
     ]
-    loaded = loaded_with(tmp_path, "", {"sop.yaml": "steps:\n- {id: a, text: b, when: {has: tier}}"})
-    assert list(loaded.skills) == ["it"]
-    assert [line.split(",")[0] for line in listed(tmp_path, loaded.warnings)] == [
+    loaded_skills = loaded_with(tmp_path, "", {"sop.yaml": "steps:\n- {id: a, text: b, when: {has: tier}}"})
+    assert list(loaded_skills.skills) == ["it"]
+    assert [line.split(",")[0] for line in list_problems(tmp_path, loaded_skills.warnings)] == [
         "it/sop.yaml:2: every step has a `when`"
     ]

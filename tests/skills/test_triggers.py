@@ -23,7 +23,7 @@ SKILLS = (
 
 
 @pytest.mark.parametrize(
-    ("words", "name", "said"),
+    ("words", "name", "expected"),
     [
         ("帮我看看八字", "bazi", ("八字",)),
         ("Please DRAW  a\ncard for me", "tarot", ("draw a card",)),
@@ -36,9 +36,9 @@ SKILLS = (
         ("", "", ()),
     ],
 )
-def test_S5_the_skill_that_is_spoken_of_most_is_the_one(words: str, name: str, said: tuple[str, ...]):
-    found = triggered(SKILLS, words)
-    assert (found.skill.name if found else "", found.triggers if found else ()) == (name, said)
+def test_S5_the_skill_that_is_spoken_of_most_is_the_one(words: str, name: str, expected: tuple[str, ...]):
+    matches = triggered(SKILLS, words)
+    assert (matches.skill.name if matches else "", matches.triggers if matches else ()) == (name, expected)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_S5_the_skill_that_is_spoken_of_most_is_the_one(words: str, name: str, s
     ],
 )
 def test_S5_a_trigger_that_is_refused_takes_up_nothing(words: str, name: str):
-    found = triggered(SKILLS, words)
-    assert (found.skill.name if found else "") == name
+    matches = triggered(SKILLS, words)
+    assert (matches.skill.name if matches else "") == name
 
 
 SHIPPED = Path(recto.agents.__file__).parent / "shipped" / "vibe" / "skills"
@@ -82,11 +82,11 @@ SHIPPED = Path(recto.agents.__file__).parent / "shipped" / "vibe" / "skills"
     ],
 )
 def test_S5_shipped_skills_are_taken_up_by_words_that_want_them_and_hardly_else(locale: str, words: str, name: str):
-    found = triggered(load_skills(SHIPPED, locale).skills.values(), words)
-    assert (found.skill.name if found else "") == name
+    matches = triggered(load_skills(SHIPPED, locale).skills.values(), words)
+    assert (matches.skill.name if matches else "") == name
 
 
 def test_S5_a_trigger_within_a_longer_one_counts_once():
-    found = triggered((skill("zodiac", "星座", "月亮星座"),), "我的月亮星座")
-    assert found
-    assert found.triggers == ("月亮星座",)
+    matches = triggered((skill("zodiac", "星座", "月亮星座"),), "我的月亮星座")
+    assert matches
+    assert matches.triggers == ("月亮星座",)

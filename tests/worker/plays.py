@@ -45,9 +45,9 @@ class Play:
     answers: list[Answer]
     thread: str = field(default_factory=new_id)
     acted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    named: list[str] = field(default_factory=list[str])
+    thread_names: list[str] = field(default_factory=list[str])
     # Of each call, the agent it was made under and whether the client brought a tool of its name.
-    made: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
+    tool_calls: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
 
     async def run(
         self, agent: str, brings: Sequence[str] = (), results: Sequence[str] = (), *, stop_at: Checkpoint | None = None
@@ -67,8 +67,8 @@ class Play:
 
         before = {call.id for call in calls_in(await self.log())}
         assert await work(replace(self.runtime, checkpoint=stop_run), run, signal)
-        made = [call for call in calls_in(await self.log()) if call.id not in before]
-        self.made |= {call.id: (agent, call.name in brings) for call in made}
+        calls = [call for call in calls_in(await self.log()) if call.id not in before]
+        self.tool_calls |= {call.id: (agent, call.name in brings) for call in calls}
         return [load(event.body) for event in await self.runtime.store.events.list_after(run.id, 0, 1_000)]
 
     async def log(self) -> Sequence[Entry]:
@@ -76,8 +76,8 @@ class Play:
 
     async def results(self) -> dict[str, str]:
         """What calls were answered, by their ids."""
-        found = [entry for entry in await self.log() if isinstance(entry, ToolMessage)]
-        return {entry.tool_call_id: "".join(texts_of(entry)) for entry in found}
+        results = [entry for entry in await self.log() if isinstance(entry, ToolMessage)]
+        return {entry.tool_call_id: "".join(texts_of(entry)) for entry in results}
 
 
 def admission_of(body: Mapping[str, Json], agent: str, files: Sequence[FileRef] = ()) -> Admission:
@@ -106,7 +106,7 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
     """Plays on one store and one model."""
     answers = list[Answer]()
 
-    def script(_made: Request) -> Answer:
+    def script(_request: Request) -> Answer:
         return answers.pop(0) if answers else Answer(text="Done.")
 
     with ModelServer(script) as server:
@@ -116,10 +116,10 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
 
             def play() -> Play:
                 answers.clear()
-                made = Play(runtime=runtime, model=server, answers=answers)
-                registries = {name: Registry(tools_of(made, names)) for name, names in AGENTS.items()}
-                made.runtime = replace(made.runtime, tools=ToolServices(registries=registries))
-                return made
+                play_run = Play(runtime=runtime, model=server, answers=answers)
+                registries = {name: Registry(tools_of(play_run, names)) for name, names in AGENTS.items()}
+                play_run.runtime = replace(play_run.runtime, tools=ToolServices(registries=registries))
+                return play_run
 
             try:
                 yield play
@@ -150,16 +150,16 @@ def make_runtime(
 
 
 def tools_of(play: Play, names: Sequence[str]) -> list[Tool]:
-    def made(name: str) -> Tool:
+    def make_tool(name: str) -> Tool:
         async def act(_arguments: str, context: ToolContext) -> ToolResult:
             play.acted.append((name, context.call))
-            play.named.append(f"{context.message}/{context.call}")
+            play.thread_names.append(f"{context.message}/{context.call}")
             return ToolResult(parts=(Text(text="SERVER"),))
 
         offer = ToolOffer(name=name, description=name, parameters='{"type":"object"}')
         return Tool(offer=offer, act=act, mark=Mark(by_client=name == "form"))
 
-    return [made(name) for name in names]
+    return [make_tool(name) for name in names]
 
 
 def calling(*calls: tuple[str, str]) -> Answer:

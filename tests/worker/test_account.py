@@ -21,7 +21,7 @@ PRICES = Prices(
 NOW = datetime(2026, 5, 14, tzinfo=UTC)
 counts = st.integers(0, 10**9)
 usages = st.builds(Usage, input=counts, output=counts, reasoning=counts, cached=counts, cache_written=counts)
-spent = st.builds(charge, st.sampled_from(["known", "unknown"]), st.none() | usages, st.just(PRICES))
+accounts = st.builds(charge, st.sampled_from(["known", "unknown"]), st.none() | usages, st.just(PRICES))
 
 
 @given(usages)
@@ -41,18 +41,18 @@ def test_P8_an_unknown_model_or_no_usage_has_no_price(usage: Usage):
         assert not {"price", "currency"} & account.row().keys()
 
 
-@given(st.lists(spent, min_size=1, max_size=5))
+@given(st.lists(accounts, min_size=1, max_size=5))
 def test_P8_accounts_add_up_and_one_unknown_price_makes_the_whole_unknown(calls: list[Account]):
     whole = Account()
     for call in calls:
         whole = whole.plus(call)
     assert whole.usage.input == sum(call.usage.input for call in calls)
     assert whole.usage.cached == sum(call.usage.cached for call in calls)
-    known = [call.price for call in calls if call.price is not None]
-    assert whole.price == (sum(known) if len(known) == len(calls) else None)
+    prices = [call.price for call in calls if call.price is not None]
+    assert whole.price == (sum(prices) if len(prices) == len(calls) else None)
 
 
-@given(st.lists(spent, min_size=1, max_size=4), spent)
+@given(st.lists(accounts, min_size=1, max_size=4), accounts)
 def test_X4_who_takes_a_run_over_goes_on_with_its_account(calls: list[Account], last: Account):
     whole = Account()
     for call in calls:

@@ -16,38 +16,38 @@ POINTS: tuple[Checkpoint, ...] = ("entered", "call_begun", "delta", "replied", "
 
 async def test_P3_a_client_cannot_answer_a_call_of_an_agents_tool_by_going_on_under_another_agent(tmp_path: Path):
     async with a_play(tmp_path) as play:
-        made = play()
-        made.answers[:] = [calling(("act", "c1"))]
-        await made.run("doer", stop_at="replied")
-        assert await made.results() == {}
-        await made.run("bare", brings=["act"], results=["c1"])
-        assert "CLIENT" not in (await made.results())["c1"]
-        assert made.acted == []
+        session = play()
+        session.answers[:] = [calling(("act", "c1"))]
+        await session.run("doer", stop_at="replied")
+        assert await session.results() == {}
+        await session.run("bare", brings=["act"], results=["c1"])
+        assert "CLIENT" not in (await session.results())["c1"]
+        assert session.acted == []
 
 
 async def test_P3_a_call_of_a_clients_tool_is_never_run_by_another_agents_tool_of_that_name(tmp_path: Path):
     async with a_play(tmp_path) as play:
-        made = play()
-        made.answers[:] = [calling(("pick", "c1"), ("form", "c2"))]
-        await made.run("bare", brings=["pick", "form"])
-        await made.run("former", results=["c1"])
-        await made.run("former", results=["c2"])
-        assert made.acted == []
-        assert await made.results() == {"c1": '{"from": "CLIENT"}', "c2": '{"from": "CLIENT"}'}
+        session = play()
+        session.answers[:] = [calling(("pick", "c1"), ("form", "c2"))]
+        await session.run("bare", brings=["pick", "form"])
+        await session.run("former", results=["c1"])
+        await session.run("former", results=["c2"])
+        assert session.acted == []
+        assert await session.results() == {"c1": '{"from": "CLIENT"}', "c2": '{"from": "CLIENT"}'}
 
 
 async def test_P3_a_form_answers_through_the_agents_own_tool_and_only_where_it_was_asked(tmp_path: Path):
     async with a_play(tmp_path) as play:
-        made = play()
-        made.answers[:] = [calling(("form", "c1"))]
-        await made.run("doer", brings=["form"])
-        await made.run("former", results=["c1"])
-        assert (made.acted, await made.results()) == ([("form", "c1")], {"c1": "SERVER"})
-        unasked = play()
-        unasked.answers[:] = [calling(("form", "c1"))]
-        await unasked.run("doer", stop_at="replied")
-        await unasked.run("doer", brings=["form"], results=["c1"])
-        assert (unasked.acted, await unasked.results()) == ([("form", "c1")], {"c1": "SERVER"})
+        session = play()
+        session.answers[:] = [calling(("form", "c1"))]
+        await session.run("doer", brings=["form"])
+        await session.run("former", results=["c1"])
+        assert (session.acted, await session.results()) == ([("form", "c1")], {"c1": "SERVER"})
+        direct = play()
+        direct.answers[:] = [calling(("form", "c1"))]
+        await direct.run("doer", stop_at="replied")
+        await direct.run("doer", brings=["form"], results=["c1"])
+        assert (direct.acted, await direct.results()) == ([("form", "c1")], {"c1": "SERVER"})
 
 
 async def play_at_random(play: Play, random: Random) -> None:
@@ -60,8 +60,8 @@ async def play_at_random(play: Play, random: Random) -> None:
         # As admission has it: names of the agent's own tools are taken, but for forms.
         free = [name for name in NAMES if name == "form" or name not in AGENTS[agent]]
         brings = random.sample(free, random.randint(0, len(free)))
-        known = list(play.made)
-        results = random.sample(known, random.randint(0, len(known)))
+        call_ids = list(play.tool_calls)
+        results = random.sample(call_ids, random.randint(0, len(call_ids)))
         await play.run(agent, brings, results, stop_at=random.choice((None, *POINTS)))
 
 
@@ -71,7 +71,7 @@ async def assert_each_call_was_answered_by_its_own(play: Play) -> None:
         assert id not in acted, f"{id} was run twice"
         acted[id] = name
     for id, call in {call.id: call for call in calls_in(await play.log())}.items():
-        agent, was_brought = play.made[id]
+        agent, was_brought = play.tool_calls[id]
         is_form = call.name == "form" and "form" in AGENTS[agent]
         if was_brought and not is_form:
             assert id not in acted, f"{call} is the client's, and was run by the server"
@@ -80,14 +80,14 @@ async def assert_each_call_was_answered_by_its_own(play: Play) -> None:
 
 
 async def play_all(folder: Path, seeds: range) -> Counter[str]:
-    seen = Counter[str]()
+    counts = Counter[str]()
     async with a_play(folder) as play:
         for seed in seeds:
-            made = play()
-            await play_at_random(made, Random(seed))
-            await assert_each_call_was_answered_by_its_own(made)
-            seen.update(acted=len(made.acted), answered=str(await made.results()).count("CLIENT"))
-    return seen
+            session = play()
+            await play_at_random(session, Random(seed))
+            await assert_each_call_was_answered_by_its_own(session)
+            counts.update(acted=len(session.acted), answered=str(await session.results()).count("CLIENT"))
+    return counts
 
 
 async def test_P3_whatever_is_cancelled_changed_and_sent_each_call_is_answered_by_whose_it_is(tmp_path: Path):

@@ -25,7 +25,7 @@ from recto.page.prompt.tools_prompt import parse_tool_calls
 from recto.worker.model.reply import Reply
 from recto.worker.tools.calls_in_text import NO_TOOLS, CallsInText
 from recto.worker.tools.offered_tools import OfferedTools
-from tests.worker.written_replies import BAZI, CALL, DEEP, ROWS, TOOLS, Row, called, said
+from tests.worker.written_replies import BAZI, CALL, DEEP, ROWS, TOOLS, Row, call_row, text_row
 
 ADD = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": "x<y"}}</tool_call>'
 NOW = datetime(2026, 5, 14, tzinfo=UTC)
@@ -36,8 +36,8 @@ def read(
 ) -> tuple[CallsInText, list[Delta]]:
     """Return the reader and what comes out of it for a reply in pieces."""
     reader = CallsInText((f"c{number}" for number in count(1)), tools, is_native=is_native)
-    ended = finish or ReplyEnd(finish="stop", usage=Usage(input=3))
-    return reader, [one for delta in (*map(_delta, pieces), ended) for one in reader.add(delta)]
+    reply_end = finish or ReplyEnd(finish="stop", usage=Usage(input=3))
+    return reader, [one for delta in (*map(_delta, pieces), reply_end) for one in reader.add(delta)]
 
 
 def _delta(text: str) -> Delta:
@@ -68,10 +68,10 @@ def happens(wrote: str, *, is_native: bool, size: int, finish: FinishReason = "s
 def test_P11_what_a_model_writes_is_its_call_or_its_answer(mode: str, row: Row):
     if row.only in ("", mode):
         for size in (1, 3, 7, 10_000):
-            found = happens(row.wrote, is_native=mode == "auto", size=size)
-            assert row.again in found.again
-            assert found == replace(row, words=row.words.rstrip(), again=found.again, only="")
-            assert bool(found.again) == bool(row.again)
+            result = happens(row.wrote, is_native=mode == "auto", size=size)
+            assert row.again in result.again
+            assert result == replace(row, words=row.words.rstrip(), again=result.again, only="")
+            assert bool(result.again) == bool(row.again)
 
 
 HALF = '{"name": "calculator", "arguments": {"expression": "17'
@@ -85,29 +85,29 @@ HALF = '{"name": "calculator", "arguments": {"expression": "17'
         Row(CALL[:-1]),
         Row(f"So:\n```json\n{HALF}", words="So:"),
         Row('calculator(expression="17'),
-        called(f"<tool_call>{CALL}</tool_call> and <tool_call>{HALF}"),
+        call_row(f"<tool_call>{CALL}</tool_call> and <tool_call>{HALF}"),
         Row("<think>I never end"),
         Row("Action: calculator\nAction Input: 17"),
-        called(f"{CALL}\n{HALF}"),
-        called(f"{CALL}\n{CALL[:-1]}"),
-        called(f"<tool_call>{CALL}"),
+        call_row(f"{CALL}\n{HALF}"),
+        call_row(f"{CALL}\n{CALL[:-1]}"),
+        call_row(f"<tool_call>{CALL}"),
         Row(f"<tool_call>{{}}</tool_call> <tool_call>{HALF}", again="could not be read"),
-        said("calculator"),
-        said('{"name": "Ann", "age"'),
-        said('So:\n```json\n{"name": "Ann", "age"'),
+        text_row("calculator"),
+        text_row('{"name": "Ann", "age"'),
+        text_row('So:\n```json\n{"name": "Ann", "age"'),
     ],
     ids=lambda row: row.wrote,
 )
 def test_P11_half_a_call_at_the_end_of_a_reply_that_was_cut_is_dropped_and_never_completed(row: Row):
     for is_native, size in product((True, False), (1, 7, 10_000)):
-        found = happens(row.wrote, is_native=is_native, size=size, finish="length")
-        assert row.again in found.again
-        assert found == replace(row, again=found.again)
-        assert bool(found.again) == bool(row.again)
+        result = happens(row.wrote, is_native=is_native, size=size, finish="length")
+        assert row.again in result.again
+        assert result == replace(row, again=result.again)
+        assert bool(result.again) == bool(row.again)
 
 
 @pytest.mark.parametrize(
-    ("name", "wrote", "meant"),
+    ("name", "wrote", "names"),
     [
         ("calculator", '{"expression":"1"}', 'calculator {"expression":"1"}'),
         ("functions.Calculator", '{"expression":"1"}', 'calculator {"expression":"1"}'),
@@ -116,7 +116,7 @@ def test_P11_half_a_call_at_the_end_of_a_reply_that_was_cut_is_dropped_and_never
         ("weather", "{}", "weather {}"),
     ],
 )
-def test_P11_a_native_call_means_the_same_to_readers_and_in_the_parts_of_its_reply(name: str, wrote: str, meant: str):
+def test_P11_a_native_call_means_the_same_to_readers_and_in_the_parts_of_its_reply(name: str, wrote: str, names: str):
     reader = CallsInText(iter(()), TOOLS, is_native=True)
     parts = (Text(text="So."), ToolCall(id="c1", name=name, arguments=wrote))
     deltas = [CallStarted(index=0, id="c1", name=name), CallDelta(index=0, arguments=wrote)]
@@ -125,10 +125,10 @@ def test_P11_a_native_call_means_the_same_to_readers_and_in_the_parts_of_its_rep
         for one in reader.add(delta):
             reply.add(one)
     assert reply.end
-    said = [part for part in reply.end.parts if isinstance(part, ToolCall)]
+    calls = [part for part in reply.end.parts if isinstance(part, ToolCall)]
     (message,) = reply.entries(NOW, "k")
     assert isinstance(message, AssistantMessage)
-    assert [f"{call.name} {call.arguments}" for call in (*said, *message.tool_calls)] == [meant, meant]
+    assert [f"{call.name} {call.arguments}" for call in (*calls, *message.tool_calls)] == [names, names]
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,12 @@ def test_P11_broken_off_what_waits_is_passed_on_as_far_as_it_is_no_part_of_a_cal
     assert reader.rest() == ""
 
 
-THOUGHT = Opaque(provider="anthropic", model="m", place="block", name="thinking", data="{}")
+REASONING = Opaque(provider="anthropic", model="m", place="block", name="thinking", data="{}")
 LATER = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"n":2}')
 
 
 def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_as_readers_had_it():
-    parts = (THOUGHT, Text(text="Let me add. "), LATER, Text(text=ADD))
+    parts = (REASONING, Text(text="Let me add. "), LATER, Text(text=ADD))
     _, deltas = read("Let me add. ", ADD, finish=ReplyEnd(finish="stop", parts=parts))
     reply = Reply(id="m", reasoning_id="r")
     for delta in deltas:
@@ -286,11 +286,11 @@ def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_a
     (message,) = reply.entries(NOW, "k")
     call = ToolCall(id="c1", name="add", arguments='{"a": 1, "b": "x<y"}', runner="server")
     assert isinstance(message, AssistantMessage)
-    assert message.parts == (THOUGHT, Text(text="Let me add."), LATER, call)
+    assert message.parts == (REASONING, Text(text="Let me add."), LATER, call)
     assert calls(deltas) == [(call.id, call.name, call.arguments)]
     # Without words, the parts have no empty text.
-    _, deltas = read(ADD, finish=ReplyEnd(finish="stop", parts=(Text(text=ADD[:9]), THOUGHT, Text(text=ADD[9:]))))
-    assert deltas[-1] == ReplyEnd(finish="tool_calls", parts=(THOUGHT, replace(call, runner=None)))
+    _, deltas = read(ADD, finish=ReplyEnd(finish="stop", parts=(Text(text=ADD[:9]), REASONING, Text(text=ADD[9:]))))
+    assert deltas[-1] == ReplyEnd(finish="tool_calls", parts=(REASONING, replace(call, runner=None)))
 
 
 def test_P11_calls_made_natively_all_the_same_keep_their_numbers():

@@ -67,16 +67,16 @@ class Relay:
         upstream = make_upstream(PROVIDERS[0], {}, Timeouts())
         return await self.gateway.accept(owner, upstream, body)
 
-    async def answer(self, relayed: RelayedRequest) -> None:
+    async def answer(self, stored_request: RelayedRequest) -> None:
         """Store that the request was answered, and keep its page."""
-        self.gateway.keep_page(relayed, OPENAI_MODEL)
+        self.gateway.keep_page(stored_request, OPENAI_MODEL)
         call = CallEnd(number=1, ended=self.now, usage=b"{}")
-        await self.gateway.parts.store.relays.end(relayed.run, call, RunEnding(outcome="done"))
+        await self.gateway.parts.store.relays.end(stored_request.run, call, RunEnding(outcome="done"))
 
-    async def page_before(self, relayed: RelayedRequest) -> tuple[bytes, int]:
+    async def page_before(self, stored_request: RelayedRequest) -> tuple[bytes, int]:
         """Return the body of the answered page before a request, and how many reads finding it took."""
         reads = self.database.reads
-        page = await self.gateway.find_page_before(relayed)
+        page = await self.gateway.find_page_before(stored_request)
         assert page
         return page.body, self.database.reads - reads
 
@@ -123,11 +123,11 @@ async def test_X3_only_new_messages_of_a_conversation_are_parsed(tmp_path: Path)
         messages = reads(4, 10)
         await relay.ask(messages[:-2])
         first = newest(relay)
-        relayed = await relay.ask(messages, temperature=1)
+        exchange = await relay.ask(messages, temperature=1)
         assert count_shared(newest(relay), first) == len(messages) - 2
         assert relay.gateway.parts.memory.requests.find("ann", "openai")[0].request is newest(relay)
         async with a_relay(tmp_path / "other", memory=0) as other:
-            assert (await other.ask(messages, temperature=1)).page.body == relayed.page.body
+            assert (await other.ask(messages, temperature=1)).page.body == exchange.page.body
 
 
 async def test_X3_a_request_takes_nothing_from_another_owner_or_after_the_gateway_forgot(tmp_path: Path):
@@ -146,11 +146,11 @@ async def test_X3_a_message_that_cannot_be_read_is_refused_as_long_as_it_is_ther
     async with a_relay(tmp_path) as relay:
         messages: list[Json] = [*reads(2, 10), {"role": "wizard"}]
         for more in range(3):
-            relayed = await relay.ask([*messages, *[user(f"{number}") for number in range(more)]])
-            (part,) = relayed.manifest.parts
+            exchange = await relay.ask([*messages, *[user(f"{number}") for number in range(more)]])
+            (part,) = exchange.manifest.parts
             assert "messages[5].role: 'wizard' is no role" in part.reason
-        relayed = await relay.ask([*messages[:-1], user("Then mend it.")])
-        assert len(relayed.manifest.parts) == len(messages) + 2
+        exchange = await relay.ask([*messages[:-1], user("Then mend it.")])
+        assert len(exchange.manifest.parts) == len(messages) + 2
 
 
 def a_parsed_request(words: str, size: int, predecessors: Sequence[ParsedRequest] = ()) -> ParsedRequest:
@@ -164,9 +164,10 @@ def add(requests: ParsedRequests, words: str, size: int = 1, owner: str = "ann")
 
 
 def texts(requests: ParsedRequests, owner: str = "ann") -> list[str]:
-    found = requests.find(owner, "openai")
+    stored_request = requests.find(owner, "openai")
     contents = [
-        [str(item.value["content"]) for item in one.request.items if isinstance(item.value, dict)] for one in found
+        [str(item.value["content"]) for item in one.request.items if isinstance(item.value, dict)]
+        for one in stored_request
     ]
     return [" ".join(words) for words in contents]
 
@@ -240,8 +241,8 @@ def test_X3_answered_pages_have_a_limit_in_bytes_and_the_oldest_make_room():
         pages.add(answered_page(run, 1_000), START)
     pages.add(answered_page("r3", 1_001), START)
     pages.add(answered_page("large", 4 * 1_000 + 4 * PART_BYTES), START)
-    found = [run for run in ("r1", "r2", "r3", "large") if pages.pop(run, START)]
-    assert found == ["r2", "r3"]
+    kept_runs = [run for run in ("r1", "r2", "r3", "large") if pages.pop(run, START)]
+    assert kept_runs == ["r2", "r3"]
 
 
 def test_X3_popped_pages_free_their_bytes():

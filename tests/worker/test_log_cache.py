@@ -39,10 +39,10 @@ async def threads(store: Store, count: int) -> list[Lease]:
     return leases
 
 
-async def kept(cache: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
+async def list_cached(cache: LogCache, leases: Sequence[Lease], cached_logs: Sequence[CachedLog]) -> list[bool]:
     """Which of these threads were in the cache: their entries are the very objects put there."""
-    taken = [await cache.read(up_to(lease.thread)) for lease in leases]
-    return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
+    logs = [await cache.read(up_to(lease.thread)) for lease in leases]
+    return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(logs, cached_logs, strict=True)]
 
 
 async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
@@ -92,7 +92,7 @@ async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
         leases = await threads(store, 3)
         cache = LogCache(store, LogCacheSettings(threads=2))
         logs = await read_all(cache, leases)
-        assert await kept(cache, leases, logs) == [False, True, True]
+        assert await list_cached(cache, leases, logs) == [False, True, True]
 
 
 async def test_putting_a_thread_back_makes_it_the_newest(tmp_path: Path):
@@ -102,7 +102,7 @@ async def test_putting_a_thread_back_makes_it_the_newest(tmp_path: Path):
         logs = await read_all(cache, leases[:2])
         cache.put(leases[0].thread, logs[0])
         logs += await read_all(cache, leases[2:])
-        assert await kept(cache, leases, logs) == [True, False, True]
+        assert await list_cached(cache, leases, logs) == [True, False, True]
 
 
 async def test_entries_of_all_threads_together_have_a_bound(tmp_path: Path):
@@ -110,7 +110,7 @@ async def test_entries_of_all_threads_together_have_a_bound(tmp_path: Path):
         leases = await threads(store, 3)
         cache = LogCache(store, LogCacheSettings(entries=5))
         logs = await read_all(cache, leases)
-        assert await kept(cache, leases, logs) == [False, True, True]
+        assert await list_cached(cache, leases, logs) == [False, True, True]
 
 
 async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes(tmp_path: Path):
@@ -119,14 +119,14 @@ async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes
         await append(store, leases[1], user("u2", "long " * 20_000))
         cache = LogCache(store, LogCacheSettings(bytes=249_000))
         logs = await read_all(cache, leases)
-        assert await kept(cache, leases, logs) == [True, True, True]
+        assert await list_cached(cache, leases, logs) == [True, True, True]
         cache.put(leases[2].thread, replace(logs[2], quote="long " * 4_000))
-        assert await kept(cache, leases, logs) == [False, True, True]
+        assert await list_cached(cache, leases, logs) == [False, True, True]
         cache.put(leases[2].thread, replace(logs[2], quote="long " * 25_000))
-        assert await kept(cache, leases, logs) == [False, False, False]
+        assert await list_cached(cache, leases, logs) == [False, False, False]
         for _ in range(3):
             logs = await read_all(cache, leases)
-        assert await kept(cache, leases, logs) == [True, True, True]
+        assert await list_cached(cache, leases, logs) == [True, True, True]
 
 
 async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):
@@ -137,7 +137,7 @@ async def test_a_log_that_is_put_back_longer_counts_once(tmp_path: Path):
             logs = await read_all(cache, leases)
         await append(store, leases[1], user("u2"), says("a2"))
         logs = await read_all(cache, leases)
-        assert await kept(cache, leases, logs) == [True, True]
+        assert await list_cached(cache, leases, logs) == [True, True]
 
 
 async def test_a_log_larger_than_the_whole_cache_is_not_kept(tmp_path: Path):
@@ -145,7 +145,7 @@ async def test_a_log_larger_than_the_whole_cache_is_not_kept(tmp_path: Path):
         leases = await threads(store, 1)
         cache = LogCache(store, LogCacheSettings(entries=1))
         logs = await read_all(cache, leases)
-        assert await kept(cache, leases, logs) == [False]
+        assert await list_cached(cache, leases, logs) == [False]
         assert len((await cache.read(up_to(leases[0].thread))).entries) == 2
 
 
@@ -163,11 +163,11 @@ async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
     async with a_store(tmp_path) as store:
         leases = await threads(store, 3)
         cache = LogCache(store)
-        known = await read_all(cache, leases)
+        cached_logs = await read_all(cache, leases)
         assert await cache.drop_deleted() == 0
         await store.threads.delete("ann", leases[1].thread)
         assert await cache.drop_deleted() == 1
-        assert await kept(cache, leases, known) == [True, False, True]
+        assert await list_cached(cache, leases, cached_logs) == [True, False, True]
 
 
 def a_chat(number: int) -> tuple[Entry, ...]:
@@ -209,6 +209,6 @@ async def test_what_a_log_is_said_to_weigh_is_what_it_takes_with_what_its_pages_
         cache.put(lease.thread, log)
         del log
         gc.collect()
-        taken = tracemalloc.get_traced_memory()[0]
+        memory = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
-        assert taken / 1.3 < cache.bytes < taken * 1.3
+        assert memory / 1.3 < cache.bytes < memory * 1.3

@@ -49,11 +49,11 @@ async def write(store: Store, thread: str, entries: Sequence[Entry]) -> None:
 @asynccontextmanager
 async def a_long_play(folder: Path, entries: Sequence[Entry], history: int | None = 4) -> AsyncGenerator[Play]:
     async with a_play(folder) as play:
-        made = play()
+        session = play()
         agents = {"doer": replace(CHAT, name="doer", history=history, window=10_000_000)}
-        made.runtime = replace(made.runtime, agents=agents)
-        await write(made.runtime.store, made.thread, entries)
-        yield made
+        session.runtime = replace(session.runtime, agents=agents)
+        await write(session.runtime.store, session.thread, entries)
+        yield session
 
 
 async def reading(play: Play, history: int | None = 4) -> tuple[Entry, ...]:
@@ -102,9 +102,9 @@ async def test_R13_of_a_long_log_a_run_reads_what_its_summary_does_not_stand_for
 
 async def test_old_entries_are_counted_once_and_the_counts_are_kept(tmp_path: Path):
     async with a_long_play(tmp_path, turns(200)) as play:
-        before = await counted(tmp_path)
+        before = await count_rows(tmp_path)
         log = await reading(play)
-        assert (before, await counted(tmp_path)) == (0, 792)
+        assert (before, await count_rows(tmp_path)) == (0, 792)
         assert isinstance(log[0], UnreadMessages)
         assert log[0].tokens == sum(tokens_of(message, OFFLINE) for message in messages_of(turns(198)))
 
@@ -116,10 +116,10 @@ async def test_what_a_run_writes_is_counted_when_it_is_written(tmp_path: Path):
         await play.run("doer")
         log = [entry for entry in await play.log() if hasattr(entry, "role")]
         assert len(log) == 4
-        assert await counted(tmp_path) == 4
+        assert await count_rows(tmp_path) == 4
 
 
-async def counted(folder: Path) -> int:
+async def count_rows(folder: Path) -> int:
     """How many entries have a count."""
     database = SqliteDatabase(folder / "recto.db")
     try:
@@ -201,8 +201,8 @@ async def test_R13_a_summary_of_a_log_that_was_not_read_whole_is_made_of_all_of_
 
 
 async def test_a_cold_page_of_a_long_log_keeps_nobody_waiting(tmp_path: Path):
-    said = [says(f"s{n}", f"Answer {n} has as many words as this. " * 20) for n in range(820)]
-    log = [entry for n, one in enumerate(said) for entry in (user(f"u{n}"), one)]
+    messages = [says(f"s{n}", f"Answer {n} has as many words as this. " * 20) for n in range(820)]
+    log = [entry for n, one in enumerate(messages) for entry in (user(f"u{n}"), one)]
     async with a_long_play(tmp_path, log, None) as play:
         turns = list[int]()
         with counted_calls() as count:

@@ -67,7 +67,7 @@ async def work_to_the_end(runtime: Runtime, run: StoredRun) -> int:
     raise AssertionError("it never ended")
 
 
-async def heard(runtime: Runtime, run: StoredRun) -> Sequence[bytes]:
+async def collect_events(runtime: Runtime, run: StoredRun) -> Sequence[bytes]:
     return [event.body for event in await runtime.store.events.list_after(run.id, 0, 1_000)]
 
 
@@ -84,7 +84,7 @@ async def test_X4_a_store_that_fails_at_any_write_loses_nothing_of_a_run(tmp_pat
         log = said_in(await runtime.store.log.read_after(run.thread))
         assert [kind for kind, _ in log] == ["user", "assistant", "tool", "assistant"]
         assert log[0] == ("user", QUESTION)
-        ends = [body for body in await heard(runtime, run) if b"RUN_FINISHED" in body]
+        ends = [body for body in await collect_events(runtime, run) if b"RUN_FINISHED" in body]
         assert len(ends) == 1
 
 
@@ -99,16 +99,16 @@ async def test_a_question_is_not_lost_when_its_first_page_is_full_and_the_store_
         database.fail_at = database.writes + fail_at
         await work_to_the_end(tight, run)
         assert "compacted" in [kind for kind, _ in story(await runtime.store.log.read_after(run.thread))]
-        asked = [text for kind, text in said_in(await runtime.store.log.read_after(run.thread)) if kind == "user"]
-        assert asked[-1] == QUESTION
+        asked_texts = [text for kind, text in said_in(await runtime.store.log.read_after(run.thread)) if kind == "user"]
+        assert asked_texts[-1] == QUESTION
 
 
 async def test_a_run_goes_by_what_was_parsed_at_its_admission_or_else_by_what_is_stored(tmp_path: Path):
     async with a_runtime_that_fails(tmp_path) as (runtime, _):
         handed_on = RunInput(thread="t", run="r", messages=(a_question("Handed on."),))
-        for parsed, words in ((handed_on, "Handed on."), (None, QUESTION)):
+        for run_input, words in ((handed_on, "Handed on."), (None, QUESTION)):
             run = await admit(runtime, QUESTION)
-            assert await work(runtime, run, Signal(), parsed)
+            assert await work(runtime, run, Signal(), run_input)
             assert said_in(await runtime.store.log.read_after(run.thread))[0] == ("user", words)
 
 
@@ -146,7 +146,7 @@ async def test_a_deadline_ends_a_run_and_keeps_what_was_said(tmp_path: Path, mon
         models = replace(runtime.models, default=_Endless())
         late = replace(runtime, models=models, checkpoint=pass_time, clock=lambda: now() + ahead)
         assert await work(late, run, Signal())
-        assert b'"code":"deadline"' in (await heard(runtime, run))[-1]
+        assert b'"code":"deadline"' in (await collect_events(runtime, run))[-1]
         log = story(await runtime.store.log.read_after(run.thread))
         assert log == [("user", QUESTION), ("assistant", "one two three"), ("interrupted", "")]
 
@@ -156,7 +156,7 @@ async def test_a_run_of_an_agent_that_is_gone_is_given_up_and_keeps_what_it_was_
         run = await admit(runtime, QUESTION, agent="gone")
         assert await work(runtime, run, Signal())
         assert said_in(await runtime.store.log.read_after(run.thread)) == [("user", QUESTION)]
-        events = await heard(runtime, run)
+        events = await collect_events(runtime, run)
         assert b"RUN_STARTED" in events[0]
         assert b'"code":"internal"' in events[-1]
         assert b"gone" in events[-1]
@@ -169,7 +169,7 @@ async def test_a_run_that_brought_many_workers_down_is_given_up(tmp_path: Path):
             (run,) = await runtime.store.runs.claim(WHO, now() + timedelta(hours=hours), 1)
         assert run.losses == CHAT.limits.claims
         assert await work(runtime, run, Signal())
-        assert b"20 workers stopped" in (await heard(runtime, run))[-1]
+        assert b"20 workers stopped" in (await collect_events(runtime, run))[-1]
 
 
 async def test_handing_a_run_back_does_not_count_as_a_loss(tmp_path: Path):
@@ -189,6 +189,6 @@ async def test_X4_a_run_ends_though_what_it_was_asked_cannot_be_stored(tmp_path:
         database.refused = b"UserMessage"
         assert await work(runtime, run, Signal())
         database.refused = b""
-        ended = await runtime.store.runs.find(OWNER, run.id)
-        assert (ended.status, ended.outcome) == ("ended", "internal")
-        assert b"RUN_ERROR" in (await heard(runtime, run))[-1]
+        stored_run = await runtime.store.runs.find(OWNER, run.id)
+        assert (stored_run.status, stored_run.outcome) == ("ended", "internal")
+        assert b"RUN_ERROR" in (await collect_events(runtime, run))[-1]

@@ -29,8 +29,8 @@ class Titled:
     server: InProcess
     gate: Event = field(default_factory=Event)
 
-    def answer(self, asked: Request) -> Answer:
-        first, *_, last = messages_of(asked.page)
+    def answer(self, model_request: Request) -> Answer:
+        first, *_, last = messages_of(model_request.page)
         if first["content"] != TITLE_PROMPT["en"]:
             return Answer(text="Of course.", usage=Usage(input=100, output=10))
         if "no title" in str(last["content"]):
@@ -51,8 +51,8 @@ class Titled:
         """Begin a run and wait until its title is asked for."""
         body = ask(words)
         assert (await self.server.send("POST", RUNS, body)).status == 202
-        made = await asyncio.to_thread(self.server.model.wait_requests, 2)
-        assert await asyncio.to_thread(made[1].wait_held)
+        model_request = await asyncio.to_thread(self.server.model.wait_requests, 2)
+        assert await asyncio.to_thread(model_request[1].wait_held)
         return f"{RUNS}/{body['runId']}", f"{THREADS}/{body['threadId']}"
 
     async def wait(self, run: str) -> Row:
@@ -69,10 +69,10 @@ async def titled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
     prices = tmp_path / "prices.toml"
     prices.write_text(PRICES, encoding="utf-8")
     async with in_process(tmp_path, monkeypatch, settings="titles: model", prices=prices) as server:
-        made = Titled(server=server)
-        server.scripts.append(made.answer)
-        yield made
-        made.gate.set()
+        titled = Titled(server=server)
+        server.scripts.append(titled.answer)
+        yield titled
+        titled.gate.set()
 
 
 async def test_P17_the_first_run_of_a_thread_makes_one_more_call_which_names_it(titled: Titled):
@@ -125,11 +125,11 @@ def test_P17_the_model_is_asked_in_the_agents_language_with_the_first_words_and_
         AssistantMessage(id="a", parts=(Text(text="let me see"),)),
         AssistantMessage(id="b", parts=(Text(text="the answer"),)),
     )
-    system, said = build_title_request(log, locale)
+    system, instruction = build_title_request(log, locale)
     assert isinstance(system, SystemMessage)
     assert system.text == TITLE_PROMPT[locale]
-    assert isinstance(said, UserMessage)
-    (part,) = said.parts
+    assert isinstance(instruction, UserMessage)
+    (part,) = instruction.parts
     assert isinstance(part, Text)
     assert part.text.endswith("the answer")
     assert "let me see" not in part.text

@@ -61,7 +61,7 @@ def a_png(mark: int) -> bytes:
     return PNG + bytes([mark])
 
 
-def wanted(*pictures: Attachment, times: int = 1) -> list[WantedPicture]:
+def want_pictures(*pictures: Attachment, times: int = 1) -> list[WantedPicture]:
     return [WantedPicture(key=one.id, size=one.size, times=times) for one in pictures]
 
 
@@ -72,8 +72,8 @@ async def test_D2_pictures_come_as_base64_and_the_second_time_from_memory(tmp_pa
     album, pictures = Album(tmp_path), Pictures()
     one = await album.add("a.png", a_png(1))
     data = base64.b64encode(a_png(1)).decode()
-    assert await pictures.choose(wanted(one), {}, album.files) == {one.id: Data(base64=data)}
-    assert list(await pictures.choose(wanted(one), {}, album.files)) == [one.id]
+    assert await pictures.choose(want_pictures(one), {}, album.files) == {one.id: Data(base64=data)}
+    assert list(await pictures.choose(want_pictures(one), {}, album.files)) == [one.id]
     assert album.storage.reads == 1
 
 
@@ -86,42 +86,47 @@ async def test_D2_a_page_holds_so_many_characters_of_base64_and_nothing_else_is_
     album = Album(tmp_path)
     added = [await album.add(f"{number}.png", a_png(number)) for number in range(4)]
     pictures = Pictures(PictureSettings(page=3 * LENGTH - 1))
-    assert list(await pictures.choose(wanted(*added), {}, album.files)) == [one.id for one in added[:2]]
+    assert list(await pictures.choose(want_pictures(*added), {}, album.files)) == [one.id for one in added[:2]]
     assert album.storage.reads == 2
     exact = Pictures(PictureSettings(page=3 * LENGTH))
-    assert len(await exact.choose(wanted(*added), {}, album.files)) == 3
+    assert len(await exact.choose(want_pictures(*added), {}, album.files)) == 3
 
 
 async def test_D2_a_picture_costs_as_often_as_it_is_shown(tmp_path: Path):
     album = Album(tmp_path)
     often, once = await album.add("often.png", a_png(1)), await album.add("once.png", a_png(2))
-    asked = [*wanted(often, times=3), *wanted(once)]
+    pictures = [*want_pictures(often, times=3), *want_pictures(once)]
     for settings in (PictureSettings(page=3 * LENGTH - 1), PictureSettings(count=2)):
-        assert list(await Pictures(settings).choose(asked, {}, album.files)) == [once.id]
+        assert list(await Pictures(settings).choose(pictures, {}, album.files)) == [once.id]
     for settings in (PictureSettings(page=3 * LENGTH), PictureSettings(count=3)):
-        assert list(await Pictures(settings).choose(asked, {}, album.files)) == [often.id]
+        assert list(await Pictures(settings).choose(pictures, {}, album.files)) == [often.id]
 
 
 async def test_D2_what_is_too_long_gone_or_unreadable_is_left_out_and_takes_no_room(tmp_path: Path):
     album = Album(tmp_path)
     large, good = await album.add("large.png", PNG * 3), await album.add("good.png", a_png(1))
-    gone = WantedPicture(key="never there", size=len(PNG))
+    missing_picture = WantedPicture(key="never there", size=len(PNG))
     pictures = Pictures(PictureSettings(each=LENGTH, page=LENGTH, count=1))
-    assert list(await pictures.choose([*wanted(large), gone, *wanted(good)], {}, album.files)) == [good.id]
+    assert list(
+        await pictures.choose([*want_pictures(large), missing_picture, *want_pictures(good)], {}, album.files)
+    ) == [good.id]
     assert album.storage.reads == 1
     shorter = Pictures(PictureSettings(each=LENGTH - 1))
-    assert await shorter.choose(wanted(good), {}, album.files) == {}
+    assert await shorter.choose(want_pictures(good), {}, album.files) == {}
     album.storage.is_down = True
-    assert await Pictures().choose(wanted(good), {}, album.files) == {}
+    assert await Pictures().choose(want_pictures(good), {}, album.files) == {}
 
 
 async def test_D2_by_url_only_the_number_counts_and_nothing_is_read(tmp_path: Path):
     album = Album(tmp_path)
-    asked = [WantedPicture(key=f"k{number}", size=10**9) for number in range(4)]
+    large_pictures = [WantedPicture(key=f"k{number}", size=10**9) for number in range(4)]
     urls = {f"k{number}": f"https://recto.test/{number}" for number in (0, 2, 3)}
     pictures = Pictures(PictureSettings(count=2, each=1, page=1, by_url=True))
     # The second has no url, and takes nobody's place.
-    assert await pictures.choose(asked, urls, album.files) == {"k0": Url(url=urls["k0"]), "k2": Url(url=urls["k2"])}
+    assert await pictures.choose(large_pictures, urls, album.files) == {
+        "k0": Url(url=urls["k0"]),
+        "k2": Url(url=urls["k2"]),
+    }
     assert album.storage.reads == 0
 
 
@@ -130,18 +135,18 @@ async def test_D2_no_more_is_kept_in_memory_than_may_be(tmp_path: Path):
     added = [await album.add(f"{number}.png", a_png(number)) for number in range(3)]
     pictures = Pictures(PictureSettings(cache_bytes=LENGTH))
     for one in (*added, added[-1]):
-        await pictures.choose(wanted(one), {}, album.files)
+        await pictures.choose(want_pictures(one), {}, album.files)
     assert album.storage.reads == 3
-    await pictures.choose(wanted(added[0]), {}, album.files)
+    await pictures.choose(want_pictures(added[0]), {}, album.files)
     assert album.storage.reads == 4
 
 
 async def test_D2_what_was_forgotten_is_read_again(tmp_path: Path):
     album, pictures = Album(tmp_path), Pictures()
     one = await album.add("a.png", a_png(1))
-    await pictures.choose(wanted(one), {}, album.files)
+    await pictures.choose(want_pictures(one), {}, album.files)
     pictures.forget()
-    await pictures.choose(wanted(one), {}, album.files)
+    await pictures.choose(want_pictures(one), {}, album.files)
     assert album.storage.reads == 2
 
 

@@ -103,12 +103,12 @@ async def a_guided_runtime(
 
 async def turn(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> str:
     """A whole turn. Returns its thread."""
-    run = await admitted(runtime, words, props, thread)
+    run = await admit(runtime, words, props, thread)
     assert await work(runtime, run, Signal())
     return run.thread
 
 
-async def admitted(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
+async def admit(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
     body = ask(words, thread=thread) | {"forwardedProps": props or {}}
     admission = admission_of(body, "guide")
     return (await runtime.store.runs.admit(admission, WHO)).run
@@ -130,15 +130,15 @@ async def test_S6_without_a_skill_nothing_of_the_user_is_read(tmp_path: Path, gu
 async def test_S6_a_skill_is_one_query_for_its_fields_and_one_for_its_own_data(
     tmp_path: Path, guide: tuple[Agent, Path]
 ):
-    asked = await asked_in(tmp_path, guide, use("chart"), calling("look", id="c2"))
-    assert asked == ["profile_fields", "skill_data"]
+    turn = await asked_in(tmp_path, guide, use("chart"), calling("look", id="c2"))
+    assert turn == ["profile_fields", "skill_data"]
 
 
-@pytest.mark.parametrize(("skill", "wanted"), [("mend", []), ("notes", ["profile_fields"])])
+@pytest.mark.parametrize(("skill", "expected"), [("mend", []), ("notes", ["profile_fields"])])
 async def test_S6_what_a_skill_does_not_declare_is_not_asked_for(
-    tmp_path: Path, guide: tuple[Agent, Path], skill: str, wanted: Sequence[str]
+    tmp_path: Path, guide: tuple[Agent, Path], skill: str, expected: Sequence[str]
 ):
-    assert await asked_in(tmp_path, guide, props={"skill": skill}) == wanted
+    assert await asked_in(tmp_path, guide, props={"skill": skill}) == expected
 
 
 async def test_S6_the_next_turn_in_the_skill_asks_once_more(tmp_path: Path, guide: tuple[Agent, Path]):
@@ -196,23 +196,23 @@ def test_S1_which_prompt_and_which_tools_a_call_gets_is_said_once(guide: tuple[A
 
 
 def test_P11_a_tool_of_the_client_stands_for_the_agent_s_of_its_name(guide: tuple[Agent, Path]):
-    brought = tuple(ToolOffer(name=name, description="Theirs.", parameters="{}") for name in ("hello", "mine"))
-    asked = RunInput(thread="t", run="r", tools=brought)
-    found = build_prompt_context(guide[0], registry(guide), asked)
-    assert [tool.name for tool in found.tools] == ["use_skill", "hello", "mine"]
-    assert found.tools[1:] == brought
+    client_tools = tuple(ToolOffer(name=name, description="Theirs.", parameters="{}") for name in ("hello", "mine"))
+    run_input = RunInput(thread="t", run="r", tools=client_tools)
+    context = build_prompt_context(guide[0], registry(guide), run_input)
+    assert [tool.name for tool in context.tools] == ["use_skill", "hello", "mine"]
+    assert context.tools[1:] == client_tools
 
 
 def test_P3_what_a_client_says_as_system_is_context_unless_the_agent_takes_it_into_its_prompt(
     guide: tuple[Agent, Path],
 ):
     agent, page = guide[0], ContextItem(description="Page", value="/home")
-    said = (SystemMessage(id="s", text="Rhyme."), DeveloperMessage(id="d", text="Be brief."))
-    asked = RunInput(thread="t", run="r", messages=said, context=(page,))
-    found = build_prompt_context(agent, registry(guide), asked)
-    announced = [ContextItem(description="instructions of the client", value=one.text) for one in said]
-    assert (found.items, found.prompt.identity) == ((page, *announced), agent.prompt.identity)
-    trusting = build_prompt_context(replace(agent, client_system=True), registry(guide), asked)
+    instructions = (SystemMessage(id="s", text="Rhyme."), DeveloperMessage(id="d", text="Be brief."))
+    run_input = RunInput(thread="t", run="r", messages=instructions, context=(page,))
+    context = build_prompt_context(agent, registry(guide), run_input)
+    announced = [ContextItem(description="instructions of the client", value=one.text) for one in instructions]
+    assert (context.items, context.prompt.identity) == ((page, *announced), agent.prompt.identity)
+    trusting = build_prompt_context(replace(agent, client_system=True), registry(guide), run_input)
     identity = f"{agent.prompt.identity}\n\nRhyme.\n\nBe brief."
     assert (trusting.items, trusting.prompt.identity) == ((page,), identity)
 
@@ -220,13 +220,13 @@ def test_P3_what_a_client_says_as_system_is_context_unless_the_agent_takes_it_in
 def test_S11_a_voice_that_is_asked_for_changes_the_tone_alone(guide: tuple[Agent, Path]):
     agent, tools = guide[0], registry(guide)
     direct = RunInput(thread="t", run="r", options=RunOptions(voice_mode="direct"))
-    found, usual = build_prompt_context(agent, tools, direct), build_prompt_context(agent, tools)
-    assert found.prompt.tone == "直接。"
-    assert replace(found, prompt=replace(found.prompt, tone=usual.prompt.tone)) == usual
+    context, usual = build_prompt_context(agent, tools, direct), build_prompt_context(agent, tools)
+    assert context.prompt.tone == "直接。"
+    assert replace(context, prompt=replace(context.prompt, tone=usual.prompt.tone)) == usual
 
 
 @pytest.mark.parametrize(
-    ("choice", "has_acted", "asked"),
+    ("choice", "has_acted", "expected"),
     [
         ("compute_chart", False, "auto"),
         ("hello", False, "hello"),
@@ -237,13 +237,16 @@ def test_S11_a_voice_that_is_asked_for_changes_the_tone_alone(guide: tuple[Agent
     ],
 )
 def test_C4_a_tool_is_asked_for_only_where_it_is_offered(
-    guide: tuple[Agent, Path], choice: str | None, has_acted: bool, asked: str | None
+    guide: tuple[Agent, Path], choice: str | None, has_acted: bool, expected: str | None
 ):
     agent, _ = guide
-    said = (UserMessage(id="u", parts=()), *((ToolMessage(id="t", tool_call_id="c", parts=()),) if has_acted else ()))
+    messages = (
+        UserMessage(id="u", parts=()),
+        *((ToolMessage(id="t", tool_call_id="c", parts=()),) if has_acted else ()),
+    )
     offers = registry(guide).offers(["hello"])
     asking = replace(agent, sampling=Sampling(tool_choice=choice))
-    assert choose_sampling(asking, View(entries=said), offers).tool_choice == asked
+    assert choose_sampling(asking, View(entries=messages), offers).tool_choice == expected
 
 
 async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_tools_it_was_asked_with(
@@ -252,10 +255,10 @@ async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_t
     both = Answer(calls=(*use("notes", id="c1").calls, *calling("compute_chart", "c2").calls))
     with ModelServer([both, Answer(text="Well.")]) as model:
         async with a_guided_runtime(tmp_path, guide, model) as (runtime, _):
-            lost = replace(runtime, checkpoint=_lose_lease_after_tool())
-            run = await admitted(lost, "帮我排盘", {"skill": "chart"})
+            losing_runtime = replace(runtime, checkpoint=_lose_lease_after_tool())
+            run = await admit(losing_runtime, "帮我排盘", {"skill": "chart"})
             with pytest.raises(LeaseLost):
-                await work(lost, run, Signal())
+                await work(losing_runtime, run, Signal())
             (again,) = await runtime.store.runs.claim(WHO, now() + timedelta(hours=1), 1)
             assert await work(runtime, again, Signal())
             messages = cast("Sequence[dict[str, Json]]", model.requests[1].page["messages"])

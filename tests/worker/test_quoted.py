@@ -33,8 +33,8 @@ async def quote(agent: Agent, files: ToolFiles | None) -> Quote | None:
 
 
 async def text(agent: Agent, files: ToolFiles | None) -> str:
-    found = await quote(agent, files)
-    return found.text if found else ""
+    document_quote = await quote(agent, files)
+    return document_quote.text if document_quote else ""
 
 
 def block(name: str, content: str) -> str:
@@ -42,8 +42,8 @@ def block(name: str, content: str) -> str:
 
 
 def whole(*blocks: str) -> str:
-    joined = "\n******\n".join(blocks)
-    return f"Take what is in <Quote></Quote> as reference for this conversation:\n<Quote>\n{joined}\n</Quote>"
+    text = "\n******\n".join(blocks)
+    return f"Take what is in <Quote></Quote> as reference for this conversation:\n<Quote>\n{text}\n</Quote>"
 
 
 async def test_D2_an_agent_whose_model_reads_with_a_tool_quotes_nothing():
@@ -77,13 +77,13 @@ async def test_D2_a_text_of_blanks_is_none():
 
 async def test_D2_a_long_document_is_waited_for_to_its_end_and_its_beginning_is_fetched():
     growing = Counting(all_elements=a_text("word " * 10_000).all_elements)
-    found = await quote(ALWAYS, AtHand(turns=[[a_file("a")]], holds={"a": growing}))
-    assert found is not None
+    document_quote = await quote(ALWAYS, AtHand(turns=[[a_file("a")]], holds={"a": growing}))
+    assert document_quote is not None
     assert growing.requests[0] == "whole"
     assert max(growing.counts) == 800
-    assert " of 50000 characters" in found.text
-    assert found.tokens_after <= 100
-    assert 9_000 < found.tokens_before < 15_000
+    assert " of 50000 characters" in document_quote.text
+    assert document_quote.tokens_after <= 100
+    assert 9_000 < document_quote.tokens_before < 15_000
 
 
 async def test_D2_a_document_of_few_tokens_for_its_length_is_not_cut_for_its_length():
@@ -95,10 +95,10 @@ async def test_D2_a_document_of_few_tokens_for_its_length_is_not_cut_for_its_len
 
 async def test_D2_room_that_short_documents_leave_goes_to_the_long_ones():
     files = at_hand(a="short", b="word " * 10_000)
-    found = await quote(ALWAYS, files)
-    assert found is not None
-    assert [cut.name for cut in found.cuts] == ["b.txt"]
-    assert found.tokens_after > 90
+    document_quote = await quote(ALWAYS, files)
+    assert document_quote is not None
+    assert [cut.name for cut in document_quote.cuts] == ["b.txt"]
+    assert document_quote.tokens_after > 90
 
 
 async def test_D5_what_cannot_be_read_has_the_reason_in_its_place():

@@ -48,7 +48,7 @@ def test_P11_what_a_real_model_wrote_is_what_it_meant(one: RealReply, size: int)
     reader = CallsInText((f"c{number}" for number in count()), tools, is_native=one["mode"] == "auto")
     wrote = one["reply"]
     pieces: list[Delta] = [TextDelta(text=wrote[at : at + size]) for at in range(0, len(wrote), size)]
-    deltas = [said for piece in (*pieces, ReplyEnd(finish=one["finish"])) for said in reader.add(piece)]
+    deltas = [part for piece in (*pieces, ReplyEnd(finish=one["finish"])) for part in reader.add(piece)]
     must = one["must"]
     if must.get("again"):
         assert reader.problem

@@ -122,8 +122,8 @@ def test_an_ordinary_end_leaves_no_marker():
 
 
 def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_the_call():
-    ended = ReplyEnd(finish="tool_calls", state=(STATE,), call_state={0: STATE})
-    _, entries, _ = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"), ended)
+    reply_end = ReplyEnd(finish="tool_calls", state=(STATE,), call_state={0: STATE})
+    _, entries, _ = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"), reply_end)
     assert entries == [message(STATE, Text(text="We"), a_call("c", "x", state=STATE))]
 
 
@@ -145,15 +145,15 @@ def test_a_reply_that_said_nothing_is_empty_and_sends_nothing():
 def replies(draw: st.DrawFn) -> list[Delta]:
     """Any order of words, thoughts and calls; arguments only of calls that have begun."""
     deltas: list[Delta] = []
-    begun = 0
+    start_count = 0
     for _ in range(draw(st.integers(0, 14))):
         kind = draw(st.sampled_from(["text", "thought", "call", "arguments"]))
         words = draw(st.text("ab", min_size=1, max_size=3))
         if kind == "call":
-            deltas.append(CallStarted(index=begun, id=f"c{begun}", name=words))
-            begun += 1
-        elif kind == "arguments" and begun:
-            deltas.append(CallDelta(index=draw(st.integers(0, begun - 1)), arguments=words))
+            deltas.append(CallStarted(index=start_count, id=f"c{start_count}", name=words))
+            start_count += 1
+        elif kind == "arguments" and start_count:
+            deltas.append(CallDelta(index=draw(st.integers(0, start_count - 1)), arguments=words))
         else:
             deltas.append(TextDelta(text=words) if kind == "text" else ReasoningDelta(text=words))
     return deltas
@@ -188,11 +188,11 @@ def words_of(logged: AssistantMessage) -> str:
 
 
 def arguments_of(events: Sequence[Event]) -> dict[str, str]:
-    found = {event.call: "" for event in events if isinstance(event, ToolCallStarted)}
+    arguments_by_call = {event.call: "" for event in events if isinstance(event, ToolCallStarted)}
     for event in events:
         if isinstance(event, ToolCallArguments):
-            found[event.call] += event.delta
-    return found
+            arguments_by_call[event.call] += event.delta
+    return arguments_by_call
 
 
 @pytest.mark.parametrize("has_parts", [True, False])
@@ -206,6 +206,6 @@ def test_P11_of_calls_beyond_the_limit_only_the_first_is_sent_and_kept(has_parts
     reply.add(ReplyEnd(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
     assert [event.call for event in events if isinstance(event, ToolCallStarted)] == ["c0", "c1", "c2"]
     assert [event.call for event in events if isinstance(event, ToolCallEnded)] == ["c0", "c1", "c2"]
-    [kept] = reply.entries(NOW, "marker")
-    assert isinstance(kept, AssistantMessage)
-    assert kept.tool_calls == tuple(calls[:3])
+    [entry] = reply.entries(NOW, "marker")
+    assert isinstance(entry, AssistantMessage)
+    assert entry.tool_calls == tuple(calls[:3])

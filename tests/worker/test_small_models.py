@@ -38,7 +38,7 @@ async def seen_by_clients(server: InProcess, thread: str, events: Sequence[Recei
     paths = (f"threads/{thread}/messages", f"history?threadId={thread}", f"threads/{thread}")
     replies = [await server.send("GET", f"/api/v1/agent/{path}") for path in paths]
     assert {reply.status for reply in replies} == {200}
-    return "\n".join([*[sent.body.decode() for sent in events], *[reply.body.decode() for reply in replies]])
+    return "\n".join([*[received.body.decode() for received in events], *[reply.body.decode() for reply in replies]])
 
 
 def closing_words(server: InProcess) -> list[str]:
@@ -51,7 +51,9 @@ def closing_words(server: InProcess) -> list[str]:
 async def test_P11_a_reply_that_is_nothing_but_a_call_is_that_call_and_no_answer(server: InProcess):
     thread = new_id()
     events = await server.run("note milk", Answer(text=NOTE), Answer(text="Noted."), thread=thread)
-    assert [sent.event["delta"] for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT"] == ["Noted."]
+    assert [received.event["delta"] for received in events if received.event["type"] == "TEXT_MESSAGE_CONTENT"] == [
+        "Noted."
+    ]
     _, call, _, result, answer = await server.log(thread)
     assert isinstance(call, AssistantMessage)
     assert [(one.name, one.arguments) for one in call.tool_calls] == [("note", '{"text": "milk"}')]
@@ -91,7 +93,7 @@ async def test_P11_results_are_spoken_of_only_once_there_was_one(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "expected"),
+    ("model", "settings_in_use", "expected"),
     [
         ("compatible:x", (None, None), ("auto", "triggers")),
         ("openai:x", (None, None), ("native", "model")),
@@ -101,30 +103,34 @@ async def test_P11_results_are_spoken_of_only_once_there_was_one(tmp_path: Path,
     ],
 )
 def test_P11_what_an_agent_does_not_say_is_as_its_model_needs_it(
-    model: str, given: tuple[ToolCalling | None, ActivatedBy | None], expected: tuple[str, str]
+    model: str, settings_in_use: tuple[ToolCalling | None, ActivatedBy | None], expected: tuple[str, str]
 ):
-    calling, activation = given
+    calling, activation = settings_in_use
     agent = Agent(name="a", prompt=CHAT.prompt, tool_calling=calling, activation=activation)
-    settled = with_defaults(agent, model, None)
-    assert (settled.tool_calling, settled.activation) == expected
+    agent_with_defaults = with_defaults(agent, model, None)
+    assert (agent_with_defaults.tool_calling, agent_with_defaults.activation) == expected
 
 
 # Replies that cannot be used
 
 
-@pytest.mark.parametrize(("bad", "told"), [(MADE_UP, "You wrote the result of a tool"), (HALF, "could not be read")])
+@pytest.mark.parametrize(
+    ("bad", "expected"), [(MADE_UP, "You wrote the result of a tool"), (HALF, "could not be read")]
+)
 async def test_P11_a_reply_that_cannot_be_used_is_asked_for_again_and_no_client_has_it(
-    server: InProcess, bad: Answer, told: str
+    server: InProcess, bad: Answer, expected: str
 ):
     thread = new_id()
     events = await server.run("note milk", bad, bad, Answer(text="Fine."), thread=thread)
     first, second, third = closing_words(server)
-    assert told not in first
+    assert expected not in first
     assert second == third
     assert second.startswith("<system-reminder>\nYour last reply was not used. Write it again. ")
-    assert told in second
-    seen = await seen_by_clients(server, thread, events)
-    assert [word in seen for word in ("unreadable", "tool_result", "tool_call>", "could not be read")] == [False] * 4
+    assert expected in second
+    client_text = await seen_by_clients(server, thread, events)
+    assert [word in client_text for word in ("unreadable", "tool_result", "tool_call>", "could not be read")] == [
+        False
+    ] * 4
     assert [texts_of(entry) for entry in await server.log(thread) if isinstance(entry, AssistantMessage)] == [
         ("Fine.",)
     ]
@@ -217,7 +223,7 @@ async def test_S3_a_call_named_like_a_skill_takes_it_up(vibe: InProcess, answer:
     thread = new_id()
     events = await vibe.run("你好", answer, thread=thread)
     assert await skill_of(vibe, thread) == "tarot"
-    names = [sent.event["toolCallName"] for sent in events if sent.event["type"] == "TOOL_CALL_START"]
+    names = [received.event["toolCallName"] for received in events if received.event["type"] == "TOOL_CALL_START"]
     assert names == ["use_skill"]
     (result,) = [entry for entry in await vibe.log(thread) if isinstance(entry, ToolMessage)]
     assert '"status":"activated"' in "".join(texts_of(result))

@@ -49,7 +49,7 @@ class RecordingStore(Store):
         self.runs = self.recording = RecordingRuns(database)
 
     @property
-    def offered(self) -> list[Sequence[Segment]]:
+    def offered_segments(self) -> list[Sequence[Segment]]:
         return self.recording.offered
 
 
@@ -78,20 +78,20 @@ def a_demo_runtime(store: Store) -> Runtime:
 async def test_the_first_call_of_a_run_offers_only_segments_that_the_last_run_did_not_store(store: RecordingStore):
     runtime = a_demo_runtime(store)
     await finish_run(runtime)
-    stored_segments = {segment for segments in store.offered for segment in segments}
-    store.offered.clear()
+    stored_segments = {segment for segments in store.offered_segments for segment in segments}
+    store.offered_segments.clear()
     run = await finish_run(runtime)
-    assert store.offered[0]
-    assert stored_segments.isdisjoint(store.offered[0])
+    assert store.offered_segments[0]
+    assert stored_segments.isdisjoint(store.offered_segments[0])
     assert not (await store.calls.read(run, 1)).damaged
 
 
 async def test_a_run_offers_all_segments_after_cleaning_deleted_those_of_the_last_run(store: RecordingStore):
     runtime = a_demo_runtime(store)
     await finish_run(runtime)
-    stored_segments = set(store.offered[0])
+    stored_segments = set(store.offered_segments[0])
     assert (await store.threads.clean(Retention(calls_before=now() + timedelta(days=1)))).segments
-    store.offered.clear()
+    store.offered_segments.clear()
     run = await finish_run(runtime)
-    assert stored_segments & set(store.offered[0])
+    assert stored_segments & set(store.offered_segments[0])
     assert not (await store.calls.read(run, 1)).damaged

@@ -48,7 +48,7 @@ from tests.worker.plays import admission_of, make_runtime
 
 SIGNER = Signer([SigningKey(id="k", secret=b"s" * 32)], lambda: "https://recto.test")
 # In the last hour of its day, so that urls of the next day are others.
-ADMITTED = datetime(2026, 5, 14, 23, 30, tzinfo=UTC)
+START_TIME = datetime(2026, 5, 14, 23, 30, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
 AS_BASE64 = base64.b64encode(PNG).decode()
 
@@ -129,7 +129,7 @@ def a_ref(key: str, *, id: str = "", is_there: bool = True, kind: str = "documen
     )
 
 
-def says(id: str, *keys: str, at: datetime | None = ADMITTED) -> UserMessage:
+def says(id: str, *keys: str, at: datetime | None = START_TIME) -> UserMessage:
     files = [File(kind="document", source=Key(key=key), mime_type="text/plain", name=f"{key}.txt") for key in keys]
     return UserMessage(id=id, time=at, response_id=f"r{id}", parts=(Text(text=id), *files))
 
@@ -144,18 +144,18 @@ async def url_in_pages(folder: Path, log: Sequence[Entry], at: datetime) -> str:
 
 
 async def test_P10_all_pages_of_a_turn_show_the_urls_of_the_day_it_was_admitted(tmp_path: Path):
-    log = (says("0", "a", at=ADMITTED - timedelta(days=3)), says("1"), AssistantMessage(id="x", time=ADMITTED))
-    of_the_turn = SIGNER.page_url("a", "a.txt", ADMITTED)
+    log = (says("0", "a", at=START_TIME - timedelta(days=3)), says("1"), AssistantMessage(id="x", time=START_TIME))
+    of_the_turn = SIGNER.page_url("a", "a.txt", START_TIME)
     for hours in (0, 1, 22, 23):
-        assert await url_in_pages(tmp_path, log, ADMITTED + timedelta(hours=hours)) == of_the_turn
-    assert of_the_turn != SIGNER.page_url("a", "a.txt", ADMITTED + timedelta(hours=1))
+        assert await url_in_pages(tmp_path, log, START_TIME + timedelta(hours=hours)) == of_the_turn
+    assert of_the_turn != SIGNER.page_url("a", "a.txt", START_TIME + timedelta(hours=1))
 
 
 async def test_P10_a_turn_that_goes_on_for_a_day_gets_new_urls_while_the_old_ones_still_hold(tmp_path: Path):
-    late = ADMITTED + timedelta(days=1) - MIN_VALIDITY + timedelta(seconds=1)
+    late = START_TIME + timedelta(days=1) - MIN_VALIDITY + timedelta(seconds=1)
     fresh = SIGNER.page_url("a", "a.txt", late)
     assert await url_in_pages(tmp_path, (says("1", "a"),), late) == fresh
-    assert SIGNER.read_url(SIGNER.page_url("a", "a.txt", ADMITTED), late + MIN_VALIDITY) == "a"
+    assert SIGNER.read_url(SIGNER.page_url("a", "a.txt", START_TIME), late + MIN_VALIDITY) == "a"
     # Nobody knows when an imported turn was admitted.
     assert await url_in_pages(tmp_path, (says("1", "a", at=None),), late) == fresh
     assert await url_in_pages(tmp_path, (), late) == fresh
@@ -163,8 +163,8 @@ async def test_P10_a_turn_that_goes_on_for_a_day_gets_new_urls_while_the_old_one
 
 async def test_F8_fresh_urls_are_of_now_and_a_deleted_file_has_none(tmp_path: Path):
     refs = [a_ref("a"), a_ref("b", is_there=False), a_ref("a", id="s-0")]
-    files = await load_thread_files(services_in(tmp_path), refs, (says("1", "a", "b"),), ADMITTED)
-    later = ADMITTED + timedelta(days=5)
+    files = await load_thread_files(services_in(tmp_path), refs, (says("1", "a", "b"),), START_TIME)
+    later = START_TIME + timedelta(days=5)
     fresh = SIGNER.page_url("a", "a.txt", later)
     assert files.fresh_urls(later) == {"r-a": fresh, "s-0": fresh}
     assert list(files.urls) == ["a"]
@@ -174,14 +174,14 @@ async def test_F8_fresh_urls_are_of_now_and_a_deleted_file_has_none(tmp_path: Pa
 @pytest.mark.parametrize("count", [0, 1, 2])
 async def test_D2_by_url_a_page_shows_so_many_pictures(tmp_path: Path, count: int):
     images = [File(kind="image", source=Key(key=key), mime_type="image/png") for key in "ab"]
-    log = [UserMessage(id=one.kind + str(place), parts=(one,), time=ADMITTED) for place, one in enumerate(images)]
+    log = [UserMessage(id=one.kind + str(place), parts=(one,), time=START_TIME) for place, one in enumerate(images)]
     pictures = Pictures(PictureSettings(count=count, by_url=True))
     refs = [a_ref(key, kind="image") for key in "ab"]
-    files = await load_thread_files(services_in(tmp_path, pictures), refs, log, ADMITTED)
+    files = await load_thread_files(services_in(tmp_path, pictures), refs, log, START_TIME)
     assert list(files.pictures or {}) == ["b", "a"][:count]
     assert not files.has_bytes
-    unasked = await load_thread_files(services_in(tmp_path), refs, log, ADMITTED)
-    assert unasked.pictures is None
+    without_files = await load_thread_files(services_in(tmp_path), refs, log, START_TIME)
+    assert without_files.pictures is None
 
 
 # What tools have of files
@@ -207,14 +207,14 @@ def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
     )
     assert open_tool_files(files, Untouched(), 10) is not None
     assert open_tool_files(NO_FILES, Untouched(), 10) is None
-    found = open_tool_files(files, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
-    assert found
-    assert [[one.id for one in turn] for turn in found.turns] == [["r1-0"], [], ["r3-0"]]
+    result = open_tool_files(files, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
+    assert result
+    assert [[one.id for one in turn] for turn in result.turns] == [["r1-0"], [], ["r3-0"]]
     # The old id too, though nothing in the log has it, and nothing beyond the agent's limit.
-    assert list(found.maps.files) == ["old-0", "r1-0", "r3-0"]
-    assert found.maps.urls == {"r1-0": "https://a.test"}
-    assert found.maps is found.maps
-    assert found.turns is found.turns
+    assert list(result.maps.files) == ["old-0", "r1-0", "r3-0"]
+    assert result.maps.urls == {"r1-0": "https://a.test"}
+    assert result.maps is result.maps
+    assert result.turns is result.turns
 
 
 # Pictures as bytes
@@ -223,14 +223,14 @@ def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
 def reachable(root: object) -> list[str | bytes]:
     """Every text and every bytes that can be got at from an object; not by way of code."""
     code = (type, ModuleType, FunctionType, BuiltinFunctionType)
-    seen: dict[int, object] = {}
+    files_by_id: dict[int, object] = {}
     unvisited: list[object] = [root]
     while unvisited:
         one = unvisited.pop()
-        if id(one) not in seen and not isinstance(one, code):
-            seen[id(one)] = one
+        if id(one) not in files_by_id and not isinstance(one, code):
+            files_by_id[id(one)] = one
             unvisited.extend(gc.get_referents(one))
-    return [one for one in seen.values() if isinstance(one, (str, bytes))]
+    return [one for one in files_by_id.values() if isinstance(one, (str, bytes))]
 
 
 def has_bytes_of_the_picture(log_cache: LogCache) -> bool:
@@ -250,7 +250,7 @@ async def test_D2_nothing_in_the_log_cache_has_the_bytes_of_pictures_and_the_nex
 
 
 @pytest.mark.parametrize(
-    ("agent", "server", "known", "sees"),
+    ("agent", "server", "is_known", "sees"),
     [
         (None, None, True, True),
         (None, None, False, False),
@@ -261,9 +261,9 @@ async def test_D2_nothing_in_the_log_cache_has_the_bytes_of_pictures_and_the_nex
     ],
 )
 async def test_D2_whether_a_model_sees_is_said_by_the_agent_else_the_server_else_known(
-    tmp_path: Path, agent: bool | None, server: bool | None, known: bool, sees: bool
+    tmp_path: Path, agent: bool | None, server: bool | None, is_known: bool, sees: bool
 ):
-    async with files_at_work(tmp_path, agent=replace(CHAT, vision=agent), vision=server, sees=known) as chat:
+    async with files_at_work(tmp_path, agent=replace(CHAT, vision=agent), vision=server, sees=is_known) as chat:
         await chat.say("look", await chat.add("a.png", PNG))
         (page,) = chat.model.pages
         assert (AS_BASE64 in page) is sees

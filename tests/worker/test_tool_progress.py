@@ -7,14 +7,14 @@ from recto.conversation.json import Json
 from recto.tools.ports import Progress
 from recto.worker.tools.tool_context import ACTIVITY, ProgressReporter
 
-BEGUN = datetime(2026, 5, 14, 12, tzinfo=UTC)
+START_TIME = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 
 class Watch:
     """Who watches, and the time it is."""
 
     def __init__(self) -> None:
-        self.now = BEGUN
+        self.now = START_TIME
         self.heard: list[Event] = []
         self.reporter = ProgressReporter(self.heard.append, "c1-progress", lambda: self.now)
 
@@ -79,8 +79,8 @@ def test_F5_what_goes_on_at_once_is_shown_under_ids_of_its_own_and_all_of_it_end
     for id in ("r-0", "r-1"):
         watch.reporter(Progress(label=id, done=1, total=None, unit="pages", id=id))
     watch.reporter.end()
-    shown = [event for event in watch.heard if isinstance(event, ActivityUpdate)]
-    assert [(event.message, event.content["status"]) for event in shown] == [
+    updates = [event for event in watch.heard if isinstance(event, ActivityUpdate)]
+    assert [(event.message, event.content["status"]) for event in updates] == [
         ("c1-progress-r-0", "running"),
         ("c1-progress-r-1", "running"),
         ("c1-progress-r-0", "ended"),

@@ -35,9 +35,9 @@ async def say(server: InProcess, body: dict[str, Json], **props: Json) -> str:
 
 def offset(words: str) -> timedelta:
     """Return how far the time in a reminder is from UTC."""
-    found = TIME.search(words)
-    assert found
-    ahead = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - datetime.now(UTC)
+    match = TIME.search(words)
+    assert match
+    ahead = datetime.fromisoformat(match[1]).replace(tzinfo=UTC) - datetime.now(UTC)
     return timedelta(minutes=15 * round(ahead / timedelta(minutes=15)))
 
 
@@ -60,8 +60,8 @@ async def test_C4_an_agent_says_which_model_is_asked_and_how(tmp_path: Path, mon
     async with in_process(tmp_path, monkeypatch, settings=SETTINGS) as server:
         await server.run("hi", Answer(calls=(Call(name="note", arguments='{"text": "x"}', id="c1"),)))
         first, second = server.pages
-        asked = {"model": "special", "temperature": 0.25, "max_tokens": 321, "reasoning_effort": "low", "top_k": 7}
-        assert {name: first[name] for name in asked} == asked
+        options = {"model": "special", "temperature": 0.25, "max_tokens": 321, "reasoning_effort": "low", "top_k": 7}
+        assert {name: first[name] for name in options} == options
         assert cast("dict[str, dict[str, Json]]", first["response_format"])["json_schema"]["schema"] == SCHEMA
         # The model had to call a tool, and did. Now it may answer.
         assert (first["tool_choice"], second["tool_choice"]) == ("required", "auto")

@@ -75,9 +75,11 @@ FINISHED: Object = {"type": "RUN_FINISHED", "outcome": {"type": "success"}}
         ([{"type": "REASONING_MESSAGE_CONTENT", "delta": "Hm"}, text_started(), text("A"), END], [
             ReasoningBlock(text="Hm\n"), TextBlock(text="A\n")
         ]),
-        ([text_started(), text("A\n\nB"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], [
-            TextBlock(text="A\n"), DiscardBlock()
-        ]),
+        ([
+            text_started(),
+            text("A\n\nB"),
+            {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}},
+        ], [TextBlock(text="A\n"), DiscardBlock()]),
         ([text_started(), text("B"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], []),
         ([{"type": "RUN_ERROR", "message": "No.", "code": "x"}], [FailureBlock(message="No.")]),
         ([{"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}], [EndBlock(how="cancelled")]),

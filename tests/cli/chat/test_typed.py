@@ -96,16 +96,16 @@ def test_long_pastes_are_chips_in_the_input_and_themselves_when_they_are_sent() 
 
 
 @pytest.mark.parametrize(
-    ("most", "sent"),
+    ("most", "sent_parts"),
     [
         (100, ("see 1\n2\n3 and x\ny\nz\nzz", list[object]())),
         (15, ("see 1\n2\n3 and B", [("pasted-2.txt", b"x\ny\nz\nzz")])),
         (3, ("see A and B", [("pasted-2.txt", b"x\ny\nz\nzz"), ("pasted-1.txt", b"1\n2\n3")])),
     ],
 )
-def test_pastes_that_make_a_message_too_long_go_along_as_files(most: int, sent: tuple[str, object]) -> None:
+def test_pastes_that_make_a_message_too_long_go_along_as_files(most: int, sent_parts: tuple[str, object]) -> None:
     pastes = Pastes(texts={"A": "1\n2\n3", "B": "x\ny\nz\nzz", "C": "not in it"})
-    assert pastes.send("see A and B", most) == sent
+    assert pastes.send("see A and B", most) == sent_parts
 
 
 def test_a_file_that_is_named_is_read_is_not_there_or_is_refused(tmp_path: Path) -> None:
