@@ -1,21 +1,21 @@
-"""The server that the tests of the client share, and both kinds of client."""
+"""Fixtures: a shared server, and both kinds of client."""
 
 from collections.abc import Generator
 
 import pytest
 
-from tests.client.talking import KINDS, Kind, Talking, talking
+from tests.client.scripted_server import KINDS, Kind, ScriptedServer, run_scripted_server
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Talking]:
-    with talking(tmp_path_factory.mktemp("served")) as server:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[ScriptedServer]:
+    with run_scripted_server(tmp_path_factory.mktemp("served")) as server:
         yield server
 
 
 @pytest.fixture
-def served(shared: Talking) -> Generator[Talking]:
-    """The server, with nothing left to say from the test before and nothing held."""
+def served(shared: ScriptedServer) -> Generator[ScriptedServer]:
+    """Return the shared server without answers or holds of the previous test."""
     shared.answers.clear()
     yield shared
     shared.go.set()

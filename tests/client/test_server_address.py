@@ -1,4 +1,4 @@
-"""Which server a client talks to, with which credential; and how little it takes to import it."""
+"""Server URL, token and import cost of the client."""
 
 import subprocess
 import sys
@@ -39,14 +39,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_is_told_stands_over_the_environment_and_that_over_the_folder(folder: Path):
+def test_arguments_override_the_environment_and_the_data_folder(folder: Path):
     environment = {"RECTO_URL": "http://localhost:9000/", "RECTO_TOKEN": "of-the-environment"}
-    found = [
+    servers = [
         find_server("https://a.example/recto/", "told", environment),
         find_server(None, None, environment),
         find_server(None, None, {}),
     ]
-    assert found == [
+    assert servers == [
         ServerAddress(url="https://a.example/recto", token="told"),
         ServerAddress(url="http://localhost:9000", token="of-the-environment"),
         ServerAddress(url="http://127.0.0.1:8787", token="of-the-folder"),
@@ -54,7 +54,7 @@ def test_what_is_told_stands_over_the_environment_and_that_over_the_folder(folde
 
 
 @pytest.mark.parametrize("url", ["https://a.example", "http://10.0.0.1:8787", "http://127.0.0.1.a.example"])
-def test_the_token_in_the_data_folder_is_found_and_shown_to_no_other_machine(folder: Path, url: str):
+def test_the_token_of_the_data_folder_is_used_for_this_machine_only(folder: Path, url: str):
     assert find_server(url, None, {}).token is None
     elsewhere = folder / "elsewhere"
     (folder / "recto-data").rename(elsewhere)
@@ -63,18 +63,18 @@ def test_the_token_in_the_data_folder_is_found_and_shown_to_no_other_machine(fol
 
 
 @pytest.mark.parametrize("url", ["localhost:8787", "ftp://a.example", "http://", "http://a.b:99999", "http://[::1"])
-def test_what_is_no_address_is_told(url: str):
+def test_an_invalid_address_is_rejected(url: str):
     with pytest.raises(SettingsError, match=r"RECTO_URL.*it is an address such as http://127\.0\.0\.1:8787"):
         find_server(url, None, {})
 
 
-def test_a_client_without_tools_is_light_and_with_them_loads_nothing_of_the_server():
+def test_importing_the_client_loads_no_server_code():
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.full
-def test_a_client_finds_the_token_that_a_server_in_the_same_folder_made(tmp_path: Path):
+def test_a_client_finds_the_token_that_a_server_generated(tmp_path: Path):
     script = "from recto.client import Client; print(Client().chat('What is 12 * 7?').answer())"
     with ServerProcess.serve(tmp_path / "recto-data", {}, token=None) as server:
         command, environment = [sys.executable, "-c", script], {"RECTO_URL": server.url}

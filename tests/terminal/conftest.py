@@ -1,13 +1,13 @@
-"""A server and its scripted model for the terminals of a module."""
+"""Fixture: a server with a scripted model for the terminals of a module."""
 
 from collections.abc import Generator
 
 import pytest
 
-from tests.terminal.chatting import Chatting, chatting
+from tests.terminal.chat_world import ChatWorld, run_chat_world
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
-    with chatting(tmp_path_factory.mktemp("chat")) as made:
-        yield made
+def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[ChatWorld]:
+    with run_chat_world(tmp_path_factory.mktemp("chat")) as world:
+        yield world

@@ -1,4 +1,4 @@
-"""A program in a terminal of its own: a pseudo terminal it believes in, and a screen as a person sees it.
+"""A program in a pseudo terminal, and its screen.
 
 What it writes is taken in by a thread, which also answers when the program asks where its cursor is. Waiting is for
 what the screen shows, never for time to pass; who waits in vain is shown the whole screen.
@@ -47,7 +47,7 @@ PASTE = ("\x1b[200~", "\x1b[201~")
 
 
 class Screen(pyte.Screen):
-    """A screen that keeps the lines which left it at its top, as a terminal does."""
+    """A screen with scrollback."""
 
     def __init__(self, columns: int, lines: int, answer: Callable[[str], None]) -> None:
         self.gone: list[str] = []
@@ -55,13 +55,13 @@ class Screen(pyte.Screen):
         super().__init__(columns, lines)
 
     def index(self) -> None:
-        """The cursor goes down a line; at the bottom, the first line leaves the screen."""
+        """Move the cursor down; at the bottom, scroll."""
         if self.margins is None and self.cursor.y == self.lines - 1:
             self.gone.append(self.line(0))
         super().index()
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
-        """Fewer lines take away what is below the cursor first, as terminals do; then what is at the top."""
+        """Resize as terminals do: remove lines below the cursor first, then at the top."""
         above = self.cursor.y - ((lines or self.lines) - 1)
         for _ in range(above):
             self.cursor.y = self.lines - 1
@@ -78,24 +78,24 @@ class Screen(pyte.Screen):
         self.ensure_hbounds()
 
     def write_process_input(self, data: str) -> None:
-        """What a terminal answers when a program asks it something."""
+        """Answer a query of the program."""
         self._answer(data)
 
     def cells(self, y: int) -> list[tuple[int, Char]]:
-        """What stands in a line, with its column; a wide character takes two."""
-        row, found, x = self.buffer[y], list[tuple[int, Char]](), 0
+        """Return the characters of a line with their columns; a wide one takes two."""
+        row, result, x = self.buffer[y], list[tuple[int, Char]](), 0
         while x < self.columns:
-            found.append((x, row[x]))
+            result.append((x, row[x]))
             x += max(1, wcwidth(row[x].data[:1]))
-        return found
+        return result
 
     def line(self, y: int) -> str:
-        """A line as it is read, without the blanks at its end."""
+        """Return the text of a line without trailing blanks."""
         return "".join(cell.data for _, cell in self.cells(y)).rstrip()
 
 
 class Terminal:
-    """A program that runs in a terminal. Leaving it ends the program, by force where it has to be."""
+    """A program in a pseudo terminal. Leaving the context ends the program."""
 
     def __init__(
         self,
@@ -113,12 +113,12 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self._set_size(*size)
         clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-        known = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **(settings or {})}
+        environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **(settings or {})}
         started = ["sh", "-c", OPEN, os.ttyname(slave), *command]
         self._process = subprocess.Popen(
             started,
             cwd=folder,
-            env=clean | known,
+            env=clean | environment,
             start_new_session=True,
             stdin=slave,
             stdout=slave,
@@ -141,41 +141,41 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        """The id of the program."""
+        """Process id of the program."""
         return self._process.pid
 
     # What a person does
 
     def send(self, text: str) -> None:
-        """Send what a keyboard sends."""
+        """Send input."""
         os.write(self._master, text.encode())
 
     def press(self, *names: str) -> None:
-        """Press keys, one after the other."""
+        """Press keys in order."""
         self.send("".join(KEYS[name] for name in names))
 
     def say(self, text: str) -> None:
-        """Type words, wait until they are on the screen, and press Enter."""
+        """Type a text, wait until it is on the screen, and press Enter."""
         self.send(text)
         self.wait_for(text[-20:])
         self.press("enter")
 
     def paste(self, text: str) -> None:
-        """Paste text, as terminals do where a program asked to be told."""
+        """Paste text with bracketed paste."""
         self.send(text.join(PASTE))
 
     def resize(self, columns: int, lines: int) -> None:
-        """Make the window another size; the program is told by a signal."""
+        """Resize the window; the program receives a signal."""
         with self._changed:
             self._screen.resize(lines, columns)
         self._set_size(columns, lines)
 
     def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
-        """Send the program a signal, by its own id."""
+        """Send the program a signal."""
         self._process.send_signal(sign)
 
     def wait_end(self, timeout: float = PATIENCE) -> int:
-        """The exit code of the program, when it has ended and all it wrote is on the screen."""
+        """Wait until the program has ended and its output is on the screen; return its exit code."""
         code = self._process.wait(timeout)
         self._reader.join(timeout)
         return code
@@ -183,69 +183,67 @@ class Terminal:
     # What a person sees
 
     def lines(self) -> list[str]:
-        """The lines of the screen, without blanks at their ends."""
+        """Return the lines of the screen without trailing blanks."""
         with self._changed:
             return [self._screen.line(y) for y in range(self._screen.lines)]
 
     def screen(self) -> str:
-        """The screen as text, without the empty lines at its end."""
+        """Return the screen as text, without trailing empty lines."""
         return "\n".join(self.lines()).rstrip("\n")
 
     def scrolled(self) -> list[str]:
-        """The lines that left the screen at its top."""
+        """Return the lines that scrolled off."""
         with self._changed:
             return list(self._screen.gone)
 
     def text(self) -> str:
-        """All there is to be read: what left the screen, and the screen."""
+        """Return the scrollback and the screen."""
         return "\n".join([*self.scrolled(), self.screen()])
 
     def cells(self, y: int) -> list[Char]:
-        """The characters of a line with their colours."""
+        """Return the characters of a line with their colours."""
         with self._changed:
             return [cell for _, cell in self._screen.cells(y)]
 
     def cell(self, text: str) -> Char:
-        """The first character of words on the screen, with its colour: `fg`, `bg`, `bold`, `italics` ..."""
+        """Return the first character of a text on the screen, with its colours: `fg`, `bg`, `bold`, `italics` ..."""
         return self.cells(self.row(text))[self.lines()[self.row(text)].index(text)]
 
     def row(self, text: str) -> int:
-        """The first line of the screen that has these words."""
-        found = [y for y, line in enumerate(self.lines()) if text in line]
-        assert found, self._shown(f"{text!r} is not on the screen")
-        return found[0]
+        """Return the first line of the screen that contains a text."""
+        rows = [y for y, line in enumerate(self.lines()) if text in line]
+        assert rows, self._describe_screen(f"{text!r} is not on the screen")
+        return rows[0]
 
-    def wait_for(self, wanted: str | Callable[[str], bool], timeout: float = PATIENCE) -> str:
-        """Wait until the screen has words, or is as wanted. The screen as it then is."""
+    def wait_for(self, expected: str | Callable[[str], bool], timeout: float = PATIENCE) -> str:
+        """Wait until the screen contains a text or meets a condition; return the screen."""
 
         def is_there(screen: str) -> bool:
-            return wanted in screen if isinstance(wanted, str) else wanted(screen)
+            return expected in screen if isinstance(expected, str) else expected(screen)
 
-        return self._wait(is_there, self.screen, timeout, wanted)
+        return self._wait(is_there, self.screen, timeout, expected)
 
-    def wait_for_text(self, wanted: str, timeout: float = PATIENCE) -> str:
-        """Wait until words were shown, whether they are still on the screen or have left it."""
-        return self._wait(lambda text: wanted in text, self.text, timeout, wanted)
+    def wait_for_text(self, expected: str, timeout: float = PATIENCE) -> str:
+        """Wait until the screen or the scrollback contains a text."""
+        return self._wait(lambda text: expected in text, self.text, timeout, expected)
 
     def wait_gone(self, text: str, timeout: float = PATIENCE) -> str:
-        """Wait until words are on the screen no more."""
+        """Wait until a text has left the screen."""
         return self.wait_for(lambda screen: text not in screen, timeout)
 
-    def _wait(self, is_there: Callable[[str], bool], look: Callable[[], str], timeout: float, wanted: object) -> str:
+    def _wait(self, is_there: Callable[[str], bool], look: Callable[[], str], timeout: float, expected: object) -> str:
         with self._changed:
             self._changed.wait_for(lambda: is_there(look()) or self._is_over, timeout)
-            shown = look()
+            text = look()
             reason = "it ended before it showed" if self._is_over else f"waited {timeout:.0f} s for"
-            assert is_there(shown), self._shown(f"{reason} {wanted!r}")
-        return shown
+            assert is_there(text), self._describe_screen(f"{reason} {expected!r}")
+        return text
 
-    def _shown(self, what: str) -> str:
+    def _describe_screen(self, what: str) -> str:
         code = self._process.poll()
         state = "it runs" if code is None else f"it ended with {code}"
         edge = "-" * self._screen.columns
         return f"{what}; {state}, {len(self.scrolled())} lines scrolled off:\n{edge}\n{self.screen()}\n{edge}"
-
-    # The other end
 
     def _set_size(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))

@@ -1,4 +1,4 @@
-"""Where `recto chat` finds its server: named, of the folder, or started for it. And in which language it speaks."""
+"""Servers of `recto chat`: named, joined or started; and its language."""
 
 from pathlib import Path
 
@@ -7,18 +7,18 @@ import pytest
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess, free_port
 from tests.support.client import TOKEN
-from tests.terminal.chatting import wait_idle
+from tests.terminal.chat_world import wait_idle
 from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 
 
 def chat(folder: Path, *flags: str, size: tuple[int, int] = (80, 24), **settings: str) -> Terminal:
-    known = {"HOME": str(folder / "home"), **settings}
-    return Terminal((*RECTO, "chat", *flags), folder=folder, settings=known, size=size)
+    environment = {"HOME": str(folder / "home"), **settings}
+    return Terminal((*RECTO, "chat", *flags), folder=folder, settings=environment, size=size)
 
 
-def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when_the_first_leaves(
+def test_two_terminals_share_a_server_and_the_second_takes_over(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "recto-data").mkdir()
@@ -33,35 +33,35 @@ def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when
         assert (tmp_path / "recto-data" / "address").read_text(encoding="ascii") == address_in(here)
         assert (tmp_path / "recto-data" / "chat.log").exists()
         wait_idle(second)
-        serves, joined = (first, second) if is_served_by(tmp_path, first) else (second, first)
+        serves, follower = (first, second) if is_served_by(tmp_path, first) else (second, first)
         serves.press("ctrl-d")
         assert serves.wait_end() == 0
-        joined.say("What is 5 * 6?")
-        joined.wait_for("5 * 6 = 30.", 60)
-        assert "This terminal now serves recto-data" in joined.screen()
-        wait_idle(joined)
-        joined.press("ctrl-d")
-        assert joined.wait_end() == 0
+        follower.say("What is 5 * 6?")
+        follower.wait_for("5 * 6 = 30.", 60)
+        assert "This terminal now serves recto-data" in follower.screen()
+        wait_idle(follower)
+        follower.press("ctrl-d")
+        assert follower.wait_end() == 0
         assert not (tmp_path / "recto-data" / "address").exists()
 
 
 def is_served_by(folder: Path, terminal: Terminal) -> bool:
-    """Whether this one serves the folder: it has the database open."""
-    opened = [path.readlink() for path in Path(f"/proc/{terminal.pid}/fd").iterdir()]
-    return folder / "recto-data" / "recto.db" in opened
+    """Return True if the terminal's process has the database of the folder open."""
+    files = [path.readlink() for path in Path(f"/proc/{terminal.pid}/fd").iterdir()]
+    return folder / "recto-data" / "recto.db" in files
 
 
 def address_in(screen: str) -> str:
     return screen.partition("chat on ")[2].partition(". ")[0]
 
 
-def test_the_server_that_holds_the_folder_is_joined_and_another_one_is_found_by_its_address(tmp_path: Path) -> None:
+def test_chat_joins_the_server_of_the_folder_or_connects_to_a_named_one(tmp_path: Path) -> None:
     with ServerProcess.serve(tmp_path / "recto-data", {}, token=None) as server:
         # The command line decides before the environment.
-        with chat(tmp_path, "--data", "recto-data", RECTO_URL="http://127.0.0.1:1") as joined:
-            assert address_in(joined.wait_for("chat on http")) == server.url
-            joined.say("What is 3 * 4?")
-            joined.wait_for("3 * 4 = 12.")
+        with chat(tmp_path, "--data", "recto-data", RECTO_URL="http://127.0.0.1:1") as client:
+            assert address_in(client.wait_for("chat on http")) == server.url
+            client.say("What is 3 * 4?")
+            client.wait_for("3 * 4 = 12.")
         token = (tmp_path / "recto-data" / "token").read_text(encoding="ascii").strip()
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
@@ -69,12 +69,12 @@ def test_the_server_that_holds_the_folder_is_joined_and_another_one_is_found_by_
             remote.wait_for("❯ What is 3 * 4?")
             remote.press("enter")
             remote.wait_for("3 * 4 = 12.")
-        with chat(elsewhere, "--server", server.url, RECTO_TOKEN="wrong") as refused:
-            assert refused.wait_end() == 1
-            assert "recto chat: " in refused.screen()
+        with chat(elsewhere, "--server", server.url, RECTO_TOKEN="wrong") as stranger:
+            assert stranger.wait_end() == 1
+            assert "recto chat: " in stranger.screen()
 
 
-def test_in_chinese_by_locale_without_colour_and_with_wide_characters_aligned(tmp_path: Path) -> None:
+def test_a_chinese_locale_without_colours_aligns_wide_characters(tmp_path: Path) -> None:
     with ServerProcess.serve(tmp_path / "recto-data", {}, token=None):
         for words in ("读一下灯塔的故事", "Lighthouses"):
             with chat(tmp_path, LANG="zh_CN.UTF-8", NO_COLOR="1") as terminal:
@@ -97,7 +97,7 @@ def test_in_chinese_by_locale_without_colour_and_with_wide_characters_aligned(tm
             terminal.wait_for(lambda screen: "─" * 40 in screen and "─" * 41 not in screen)
 
 
-def test_a_server_elsewhere_that_is_gone_is_told_and_what_was_said_arrives_when_it_is_back(tmp_path: Path) -> None:
+def test_messages_reach_a_named_server_after_it_returns(tmp_path: Path) -> None:
     port = free_port()
     with ModelServer(lambda _: Answer(text="Here I am.")) as model:
         settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}

@@ -1,4 +1,4 @@
-"""C1: `recto chat "question"` as people type it and as other programs call it: one answer, and the end."""
+"""C1: `recto chat "question"` for people and programs: one answer."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ from recto import tool
 
 @tool
 def weather(city: str) -> str:
-    """What the weather is like."""
+    """Return the weather."""
     return f"{city}: 22 degrees"
 
 
@@ -45,7 +45,7 @@ AGENT = "---\nfile_input: {images: true, documents: true}\n---\nYou help.\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "piped", "asked"),
+    ("words", "piped", "expected"),
     [
         ("What is it?", b"", ("What is it?", ())),
         ("What is it?", "四 apples\n".encode(), ("What is it?\n\n四 apples", ())),
@@ -56,14 +56,14 @@ AGENT = "---\nfile_input: {images: true, documents: true}\n---\nYou help.\n"
         ("What?", b"a\0b", ("What?", [("stdin", b"a\0b")])),
     ],
 )
-def test_C1_piped_input_stands_behind_the_question_or_goes_along_as_a_file(
-    words: str | None, piped: bytes, asked: tuple[str, Sequence[object]]
+def test_C1_piped_input_follows_the_question_or_becomes_a_file(
+    words: str | None, piped: bytes, expected: tuple[str, Sequence[object]]
 ):
-    assert combine_input(words, piped, SETTINGS) == asked
+    assert combine_input(words, piped, SETTINGS) == expected
 
 
 @pytest.mark.parametrize(("words", "piped"), [(None, b" \n"), ("  ", b""), ("What?", b"x" * 1_001)])
-def test_C1_nothing_and_too_much_are_wrong_use(words: str | None, piped: bytes):
+def test_C1_empty_and_oversized_input_are_usage_errors(words: str | None, piped: bytes):
     with pytest.raises(SettingsError, match=r"pass a question or pipe one in|pipe at most 1,000 bytes"):
         combine_input(words, piped, SETTINGS)
 
@@ -110,7 +110,7 @@ def chat(
 
 
 @pytest.mark.full
-def test_C1_words_go_to_standard_output_as_the_model_wrote_them_and_calls_beside_them(server: Scripted, tmp_path: Path):
+def test_C1_the_answer_goes_to_stdout_and_calls_go_to_stderr(server: Scripted, tmp_path: Path):
     call = Call(name="weather", arguments='{"city": "Bonn"}')
     server.answers[:] = [Answer(text="I look.", calls=(call,)), Answer(text="It is **warm**.\n")]
     done = chat(server, tmp_path, "How warm is it?", piped=b"in Bonn")
@@ -121,7 +121,7 @@ def test_C1_words_go_to_standard_output_as_the_model_wrote_them_and_calls_beside
 
 
 @pytest.mark.full
-def test_C1_events_are_lines_of_json_and_a_thread_goes_on(server: Scripted, tmp_path: Path):
+def test_C1_events_are_json_lines_and_a_thread_continues(server: Scripted, tmp_path: Path):
     server.answers[:] = [Answer(text="One."), Answer(text="Two.")]
     lines = chat(server, tmp_path, "--json", "first").stdout.splitlines()
     events = [load_object(line) or {} for line in lines]
@@ -134,7 +134,7 @@ def test_C1_events_are_lines_of_json_and_a_thread_goes_on(server: Scripted, tmp_
 
 
 @pytest.mark.full
-def test_C1_markdown_is_drawn_where_a_terminal_reads_it(server: Scripted, tmp_path: Path):
+def test_C1_markdown_is_rendered_in_a_terminal(server: Scripted, tmp_path: Path):
     server.answers[:] = [Answer(text="# 天气\n\nIt is **warm** today.\n\n- one\n- two\n")]
     command = [*RECTO, "chat", "How warm is it?"]
     with Terminal(command, folder=tmp_path, settings=environment(server)) as terminal:
@@ -149,7 +149,7 @@ def test_C1_markdown_is_drawn_where_a_terminal_reads_it(server: Scripted, tmp_pa
 
 
 @pytest.mark.full
-def test_C1_a_call_that_waits_for_a_person_ends_it_with_1_and_says_how_to_go_on(server: Scripted, tmp_path: Path):
+def test_C1_a_pending_approval_exits_with_1_and_names_the_resume_command(server: Scripted, tmp_path: Path):
     server.answers[:] = [Answer(calls=(Call(name="send", arguments='{"text": "hello all"}'),))]
     done = chat(server, tmp_path, "Tell them.")
     thread = newest_thread(server)
@@ -158,7 +158,7 @@ def test_C1_a_call_that_waits_for_a_person_ends_it_with_1_and_says_how_to_go_on(
 
 
 @pytest.mark.full
-def test_C1_what_went_wrong_is_a_line_on_standard_error_and_the_exit_code(server: Scripted, tmp_path: Path):
+def test_C1_errors_are_one_line_on_stderr_and_an_exit_code(server: Scripted, tmp_path: Path):
     server.answers[:] = [failure(400, "never")]
     failed = chat(server, tmp_path, "Hello?")
     assert (failed.returncode, failed.stdout) == (FAILED, b"")
@@ -175,17 +175,17 @@ def test_C1_what_went_wrong_is_a_line_on_standard_error_and_the_exit_code(server
 
 
 @pytest.mark.full
-def test_C1_ctrl_c_ends_the_run_and_then_the_command(server: Scripted, tmp_path: Path):
+def test_C1_ctrl_c_cancels_the_run_and_exits(server: Scripted, tmp_path: Path):
     command = [*RECTO, "chat", HOLD]
     before = len(server.model.requests)
     with Terminal(command, folder=tmp_path, settings=environment(server)) as terminal:
-        made = server.model.wait_requests(before + 1)[before]
-        assert made.wait_held()
+        model_request = server.model.wait_requests(before + 1)[before]
+        assert model_request.wait_held()
         terminal.press("ctrl-c")
         assert terminal.wait_end() == FAILED
         assert "The run was stopped." in terminal.screen()
         assert "Traceback" not in terminal.text()
-    assert made.wait_disconnected()
+    assert model_request.wait_disconnected()
     assert server.get(f"/threads/{newest_thread(server)}")["activeRun"] is None
 
 
@@ -195,53 +195,55 @@ def newest_thread(server: Scripted) -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("answers", "asked_for", "shown"),
+    ("answers", "asked_for", "message"),
     [(0, "/runs", "Press Ctrl-C again to quit."), (1, "/events", "")],
     ids=["before_there_is_a_run", "behind_that"],
 )
-def test_C1_ctrl_c_twice_leaves_a_server_that_does_not_answer(tmp_path: Path, answers: int, asked_for: str, shown: str):
+def test_C1_ctrl_c_twice_exits_if_the_server_does_not_answer(
+    tmp_path: Path, answers: int, asked_for: str, message: str
+):
     command = [*RECTO, "chat", "Hello?"]
     with (
-        silent_server(answers) as (url, asked),
+        silent_server(answers) as (url, paths),
         Terminal(command, folder=tmp_path, settings={"RECTO_URL": url, "RECTO_TOKEN": "t"}) as terminal,
     ):
-        wait_path(asked, asked_for)
+        wait_path(paths, asked_for)
         terminal.press("ctrl-c")
-        if shown:
-            terminal.wait_for(shown)
+        if message:
+            terminal.wait_for(message)
         else:
-            wait_path(asked, "/cancel")
+            wait_path(paths, "/cancel")
         terminal.press("ctrl-c")
         assert terminal.wait_end() == FAILED
         assert "Traceback" not in terminal.text()
 
 
 @pytest.mark.full
-def test_C1_ctrl_c_before_the_server_has_answered_ends_the_run_that_it_began(tmp_path: Path):
+def test_C1_ctrl_c_before_the_response_cancels_the_run(tmp_path: Path):
     go = threading.Event()
     with (
-        silent_server(1, go=go) as (url, asked),
+        silent_server(1, go=go) as (url, paths),
         Terminal(
             [*RECTO, "chat", "Hello?"], folder=tmp_path, settings={"RECTO_URL": url, "RECTO_TOKEN": "t"}
         ) as terminal,
     ):
-        wait_path(asked, "/runs")
+        wait_path(paths, "/runs")
         terminal.press("ctrl-c")
         terminal.wait_for("Press Ctrl-C again to quit.")
         go.set()
-        wait_path(asked, "/runs/r/cancel")
+        wait_path(paths, "/runs/r/cancel")
         terminal.press("ctrl-c")
         assert terminal.wait_end() == FAILED
 
 
-def wait_path(asked: Queue[str], part: str) -> None:
-    """Wait until the server is asked for a path that has this part."""
-    while part not in asked.get(timeout=30):
+def wait_path(paths: Queue[str], part: str) -> None:
+    """Wait until the server receives a request for a path with `part`."""
+    while part not in paths.get(timeout=30):
         pass
 
 
 @pytest.mark.full
-def test_C1_what_is_no_recto_server_is_told_in_a_line(server: Scripted, tmp_path: Path):
+def test_C1_another_server_is_reported_in_one_line(server: Scripted, tmp_path: Path):
     with silent_server(answers=1, answer=b'{"id": "r"}') as (url, _):
         done = chat(server, tmp_path, "Hello?", RECTO_URL=url)
     assert (done.returncode, done.stderr.count(b"\n")) == (FAILED, 1)
@@ -252,23 +254,23 @@ def test_C1_what_is_no_recto_server_is_told_in_a_line(server: Scripted, tmp_path
 def silent_server(
     answers: int, answer: bytes = b'{"taskId": "r"}', go: threading.Event | None = None
 ) -> Generator[tuple[str, Queue[str]]]:
-    """A server that answers so many requests, once it may `go`, and then none; with the paths that it is asked for."""
-    asked, end, left = Queue[str](), threading.Event(), [answer] * answers
+    """Start a server that answers a number of requests after `go`, then none; yield its URL and the requested paths."""
+    paths, end, replies = Queue[str](), threading.Event(), [answer] * answers
 
     class Silent(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.put(self.path)
-            if not left:
+            paths.put(self.path)
+            if not replies:
                 end.wait(60)
                 return
-            said = left.pop()
+            reply = replies.pop()
             if go:
                 go.wait(60)
             self.send_response(202)
             self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(said)))
+            self.send_header("content-length", str(len(reply)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(reply)
 
         def do_GET(self) -> None:
             self.do_POST()
@@ -279,14 +281,14 @@ def silent_server(
     with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         try:
-            yield f"http://127.0.0.1:{http.server_address[1]}", asked
+            yield f"http://127.0.0.1:{http.server_address[1]}", paths
         finally:
             end.set()
             http.shutdown()
 
 
 @pytest.mark.full
-def test_C1_who_reads_no_more_ends_it_quietly(server: Scripted, tmp_path: Path):
+def test_C1_a_closed_pipe_cancels_the_run_quietly(server: Scripted, tmp_path: Path):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
     before = len(server.model.requests)
     command = [*RECTO, "chat", "--json", HOLD]
@@ -300,8 +302,8 @@ def test_C1_who_reads_no_more_ends_it_quietly(server: Scripted, tmp_path: Path):
     ) as process:
         assert process.stdout and process.stderr
         process.stdout.readline()
-        made = server.model.wait_requests(before + 1)[before]
-        assert made.wait_held()
+        model_request = server.model.wait_requests(before + 1)[before]
+        assert model_request.wait_held()
         process.stdout.close()
         server.go.set()
         process.wait(60)
@@ -309,6 +311,6 @@ def test_C1_who_reads_no_more_ends_it_quietly(server: Scripted, tmp_path: Path):
 
 
 @pytest.mark.full
-def test_C1_without_a_server_one_is_started_for_the_answer(tmp_path: Path):
+def test_C1_chat_starts_a_server_if_there_is_none(tmp_path: Path):
     done = recto_process(tmp_path, "chat", "What is 12*7?", RECTO_MODEL="demo", LANG="C.UTF-8")
     assert (done.code, done.out) == (DONE, "12*7 = 84.\n")

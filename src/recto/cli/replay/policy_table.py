@@ -88,8 +88,9 @@ def _sessions(sessions: Sequence[ReplayedSession]) -> Table:
         base = session.runs[NONE]
         rows.append([f"{session.calls:,}", f"{base.price:,.2f}"])
         for run in [session.runs[name] for name in policies]:
-            kept, quoted = run.evidence.kept_count, run.evidence.quoted_count
-            rows[-1] += [f"{100 * share_saved(run, base):.1f}", f"{100 * kept / quoted:.1f}" if quoted else NOTHING]
+            evidence = run.evidence
+            share = f"{100 * evidence.kept_count / evidence.quoted_count:.1f}" if evidence.quoted_count else NOTHING
+            rows[-1] += [f"{100 * share_saved(run, base):.1f}", share]
     widths = [1 + max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     room = max(COLUMNS - sum(widths), LEAST_NAME)
     table = _table("Session", *headings)

@@ -1,4 +1,4 @@
-"""What is typed into `recto chat` while something else goes on: a file on its way, a run at work, a server gone."""
+"""Input to `recto chat` during an upload, a run, or a lost connection."""
 
 import json
 import threading
@@ -10,25 +10,25 @@ from recto.cli.chat.thread_api import rows
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess, free_port
 from tests.support.client import TOKEN, request
-from tests.terminal.chatting import Chatting
+from tests.terminal.chat_world import ChatWorld
 from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 THREADS = "/api/v1/agent/threads"
 
 
-def threads(world: Chatting) -> list[list[str]]:
-    """What was said in each of the two newest threads."""
-    found = rows(request(world.server.url, "GET", f"{THREADS}?limit=2").json, "threads")
-    return [said_to(world, str(thread["id"])) for thread in found]
+def threads(world: ChatWorld) -> list[list[str]]:
+    """Return the messages of the two newest threads."""
+    newest_threads = rows(request(world.server.url, "GET", f"{THREADS}?limit=2").json, "threads")
+    return [messages_of(world, str(thread["id"])) for thread in newest_threads]
 
 
-def said_to(world: Chatting, thread: str) -> list[str]:
-    found = rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
-    return [read_user_block(row.get("content")).text for row in found if row["role"] == "user"]
+def messages_of(world: ChatWorld, thread: str) -> list[str]:
+    messages = rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
+    return [read_user_block(row.get("content")).text for row in messages if row["role"] == "user"]
 
 
-def test_what_is_typed_is_done_in_its_order_also_behind_a_long_file(world: Chatting) -> None:
+def test_input_is_processed_in_order_after_a_slow_upload(world: ChatWorld) -> None:
     (world.folder / "big.txt").write_bytes(b"words " * 500_000)
     world.will(*[Answer(text=f"Answered {number}.") for number in (1, 2, 3)])
     with world.chat("--agent", "chat") as terminal:
@@ -44,7 +44,7 @@ def test_what_is_typed_is_done_in_its_order_also_behind_a_long_file(world: Chatt
     assert threads(world) == [["four"], ["one @big.txt", "two", "three @big.txt"]]
 
 
-def test_a_run_that_is_at_work_is_left_with_its_thread_and_goes_on_there(world: Chatting) -> None:
+def test_a_run_continues_after_the_terminal_opens_another_thread(world: ChatWorld) -> None:
     go = threading.Event()
     world.will(Answer(text="Half of it, and the rest", hold=go, hold_after=4), Answer(text="Here."))
     with world.chat() as terminal:
@@ -68,7 +68,7 @@ def test_a_run_that_is_at_work_is_left_with_its_thread_and_goes_on_there(world: 
     assert sorted(map(str, threads(world))) == ["['Another thing']", "['Tell me all']"]
 
 
-def test_a_long_paste_among_the_arguments_of_a_call_is_the_text_itself(world: Chatting) -> None:
+def test_a_long_paste_into_arguments_is_expanded(world: ChatWorld) -> None:
     world.will(Answer(calls=(Call(name="send", arguments='{"to": "Ed"}'),)), Answer(text="Sent."))
     with world.chat() as terminal:
         terminal.wait_for("helper on")
@@ -84,8 +84,8 @@ def test_a_long_paste_among_the_arguments_of_a_call_is_the_text_itself(world: Ch
         assert "sent 'Good day' to Ed" in world.model.requests[-1].body.decode()
 
 
-def test_the_agent_that_was_named_answers_in_a_thread_of_the_list_and_a_new_one_has_the_servers(
-    world: Chatting,
+def test_the_agent_option_applies_to_a_listed_thread_and_not_to_a_new_one(
+    world: ChatWorld,
 ) -> None:
     world.will(Answer(text="Of the coder."))
     with world.chat("--agent", "coder") as terminal:
@@ -104,15 +104,15 @@ def test_the_agent_that_was_named_answers_in_a_thread_of_the_list_and_a_new_one_
         assert "coder · " not in terminal.wait_for(lambda screen: screen.endswith("\nhelper"))
 
 
-def test_who_leaves_while_the_server_is_gone_can_and_is_told_what_was_not_sent(world: Chatting) -> None:
+def test_quitting_without_a_server_prints_the_unsent_messages(world: ChatWorld) -> None:
     port, go = free_port(), threading.Event()
     with ModelServer(lambda _: Answer(text="Half an answer", hold=go, hold_after=3)) as model:
         settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}
         serve = ["recto", "serve", "--port", str(port), "--data", str(world.folder.parent / "gone")]
         command = (*RECTO, "chat", "--server", f"http://127.0.0.1:{port}")
-        known = {"RECTO_TOKEN": TOKEN, "HOME": str(world.folder.parent)}
+        environment = {"RECTO_TOKEN": TOKEN, "HOME": str(world.folder.parent)}
         with ServerProcess(serve, settings) as server:
-            terminal = Terminal(command, folder=world.folder, settings=known)
+            terminal = Terminal(command, folder=world.folder, settings=environment)
             terminal.wait_for("chat on")
             terminal.say("Speak")
             terminal.wait_for("Half")

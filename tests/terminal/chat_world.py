@@ -1,4 +1,4 @@
-"""What the tests of `recto chat` share: a server whose model says what is given, and terminals that talk to it."""
+"""A server with a scripted model, and terminals with `recto chat`."""
 
 import threading
 from collections.abc import Generator
@@ -30,8 +30,8 @@ PROMPT = "helper"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chatting:
-    """A server, its model and what that says next; and the folder that people and the coder stand in."""
+class ChatWorld:
+    """A server, its model, the next answers, and the working folder."""
 
     server: ServerProcess
     model: ModelServer
@@ -40,19 +40,19 @@ class Chatting:
     answers: list[Answer] = field(default_factory=list[Answer])
 
     def will(self, *answers: Answer) -> None:
-        """Have the model give these answers next."""
+        """Set the next answers of the model."""
         self.answers[:] = answers
 
     def chat(self, *flags: str, size: tuple[int, int] = (80, 24), **settings: str) -> Terminal:
-        """`recto chat` against the server."""
-        known = {"RECTO_TOKEN": TOKEN, "HOME": str(self.folder.parent), **settings}
+        """Return a terminal that runs `recto chat` with the server."""
+        environment = {"RECTO_TOKEN": TOKEN, "HOME": str(self.folder.parent), **settings}
         command = (*RECTO, "chat", "--server", self.server.url, *flags)
-        return Terminal(command, folder=self.folder, settings=known, size=size)
+        return Terminal(command, folder=self.folder, settings=environment, size=size)
 
 
 @contextmanager
-def chatting(folder: Path, mode: str = "ask") -> Generator[Chatting]:
-    """A server with an agent that can calculate and may send letters where a person agrees; and the coder."""
+def run_chat_world(folder: Path, mode: str = "ask") -> Generator[ChatWorld]:
+    """Start a server with the coder and an agent that can calculate, and send letters with approval."""
     agent, work = folder / "agents" / "helper", folder / "work"
     agent.mkdir(parents=True)
     work.mkdir()
@@ -61,16 +61,16 @@ def chatting(folder: Path, mode: str = "ask") -> Generator[Chatting]:
     answers, go = list[Answer](), threading.Event()
 
     def answer(request: Request) -> Answer:
-        # Titles are asked for beside the turns, whenever a server has time for them.
+        # The server may request titles at any time.
         return answers.pop(0) if answers else Answer(text=f"Answer {request.number}.")
 
     with ModelServer(answer) as model:
-        given = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "helper"}
+        settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "helper"}
         flags = ("--agents", str(folder / "agents"), "--workspace", str(work), "--mode", mode)
-        with ServerProcess.serve(folder / "data", given, *flags) as server:
-            yield Chatting(server=server, model=model, folder=work, go=go, answers=answers)
+        with ServerProcess.serve(folder / "data", settings, *flags) as server:
+            yield ChatWorld(server=server, model=model, folder=work, go=go, answers=answers)
 
 
 def wait_idle(terminal: Terminal) -> str:
-    """Wait until no run is at work. The screen as it then is."""
+    """Wait until no run is active; return the screen."""
     return terminal.wait_for(lambda screen: "Ctrl-C\n" not in screen and "\n›" in screen)

@@ -1,4 +1,4 @@
-"""What the tests of the client share: both clients through one door, and a server whose model says what is given."""
+"""Helpers for both clients, and a server with a scripted model."""
 
 import asyncio
 import threading
@@ -38,8 +38,8 @@ def send(to: str, text: str = "") -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talking:
-    """A server, its model, and what that says next."""
+class ScriptedServer:
+    """A server, its model and the next answers of the model."""
 
     server: ServerProcess
     model: ModelServer
@@ -47,24 +47,24 @@ class Talking:
     answers: list[Answer] = field(default_factory=list[Answer])
 
     def client(self, kind: Kind, **settings: object) -> Client | AsyncClient:
-        """A client of either kind."""
-        made = {"url": self.server.url, "token": TOKEN, "patience": SOON, **settings}
+        """Return a client of a kind."""
+        arguments = {"url": self.server.url, "token": TOKEN, "patience": SOON, **settings}
         make = Client if kind == "blocking" else AsyncClient
-        return make(**made)  # pyright: ignore[reportArgumentType] - what a test gives is what a client has
+        return make(**arguments)  # pyright: ignore[reportArgumentType] - what a test gives is what a client has
 
     def will(self, *answers: Answer) -> int:
-        """Have the model give these answers next. How many requests it had before."""
+        """Set the next answers of the model; return the number of requests so far."""
         self.answers[:] = answers
         return len(self.model.requests)
 
     def pages(self, before: int) -> list[list[Mapping[str, Json]]]:
-        """The messages of each request the model had since."""
-        return [cast("list[Mapping[str, Json]]", made.page["messages"]) for made in self.model.requests[before:]]
+        """Return the messages of each later model request."""
+        return [cast("list[Mapping[str, Json]]", request.page["messages"]) for request in self.model.requests[before:]]
 
 
 @contextmanager
-def talking(folder: Path) -> Generator[Talking]:
-    """A server with one agent that can calculate, and may send letters where a person agrees."""
+def run_scripted_server(folder: Path) -> Generator[ScriptedServer]:
+    """Start a server whose agent can calculate, and send letters with approval."""
     agent = folder / "agents" / "helper"
     agent.mkdir(parents=True)
     (agent / "AGENT.md").write_text(AGENT, encoding="utf-8")
@@ -78,12 +78,12 @@ def talking(folder: Path) -> Generator[Talking]:
         settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "helper"}
         settings |= {"RECTO_RETRY_SECONDS": "0", "RECTO_SNAPSHOT_BYTES": str(PAGE_BYTES)}
         with ServerProcess.serve(folder / "data", settings, "--agents", str(folder / "agents")) as server:
-            yield Talking(server=server, model=model, go=go, answers=answers)
+            yield ScriptedServer(server=server, model=model, go=go, answers=answers)
             go.set()
 
 
 def words_of(turn: TURNS) -> list[str]:
-    """The words of a turn as they come."""
+    """Return the pieces of a turn's text."""
 
     async def collect(turn: AsyncChatTurn) -> list[str]:
         return [words async for words in turn]
@@ -92,21 +92,21 @@ def words_of(turn: TURNS) -> list[str]:
 
 
 def events_of(turn: TURNS, each: Callable[[], object] = lambda: None) -> list[Mapping[str, Json]]:
-    """All events of a turn; `each` is called as each of them comes."""
-    heard: list[Mapping[str, Json]] = []
+    """Return all events of a turn; call `each` after each of them."""
+    events: list[Mapping[str, Json]] = []
 
     async def collect(turn: AsyncChatTurn) -> None:
         async for event in turn.events():
-            heard.append(event)
+            events.append(event)
             each()
 
     if isinstance(turn, AsyncChatTurn):
         asyncio.run(collect(turn))
-        return heard
+        return events
     for event in turn.events():
-        heard.append(event)
+        events.append(event)
         each()
-    return heard
+    return events
 
 
 def answer_of(turn: TURNS) -> str:

@@ -1,4 +1,4 @@
-"""A way to a server with faults: connections that are cut, or answered by somebody else."""
+"""A proxy with faults: it cuts connections, or answers them itself."""
 
 import re
 import socket
@@ -14,47 +14,47 @@ CHUNK = 65_536
 Fault: TypeAlias = int | bytes | threading.Event | None
 
 
-def answer(status: int, *headers: str, body: str = "") -> bytes:
-    """An answer of what stands before a server."""
+def make_response(status: int, *headers: str, body: str = "") -> bytes:
+    """Return an HTTP response of a proxy."""
     head = (f"HTTP/1.1 {status} Said", f"content-length: {len(body)}", "connection: close", *headers)
     return "\r\n".join((*head, "", body)).encode()
 
 
-class Way(socketserver.ThreadingTCPServer):
-    """Where it leads, and the faults that are left."""
+class FaultyProxy(socketserver.ThreadingTCPServer):
+    """The target and the next faults."""
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self, url: str, faults: Iterable[Fault]) -> None:
         self.target, self.faults = urlsplit(url), iter(faults)
-        super().__init__(("127.0.0.1", 0), Passing)
+        super().__init__(("127.0.0.1", 0), ProxyHandler)
 
 
-class Passing(socketserver.BaseRequestHandler):
+class ProxyHandler(socketserver.BaseRequestHandler):
     """One connection."""
 
     def handle(self) -> None:
-        way = cast("Way", self.server)
-        asked = self.asked()
-        fault = next(way.faults, None)
+        proxy = cast("FaultyProxy", self.server)
+        request = self.read_request()
+        fault = next(proxy.faults, None)
         if isinstance(fault, bytes):
             self.request.sendall(fault)
             return
         if isinstance(fault, threading.Event):
             fault.wait()
         room = fault if isinstance(fault, int) else sys.maxsize
-        with socket.create_connection((way.target.hostname or "", way.target.port or 0)) as server:
-            server.sendall(asked)
-            # What is asked has reached the server, even if nothing of the answer comes back.
+        with socket.create_connection((proxy.target.hostname or "", proxy.target.port or 0)) as server:
+            server.sendall(request)
+            # The server has the request even if the client receives no response.
             while piece := server.recv(min(CHUNK, max(room, 1))):
                 self.request.sendall(piece[:room])
                 room -= len(piece)
                 if room <= 0:
                     return
 
-    def asked(self) -> bytes:
-        """A request, whole."""
+    def read_request(self) -> bytes:
+        """Read a complete request."""
         read = b""
         while b"\r\n\r\n" not in read:
             read += self.request.recv(CHUNK)
@@ -66,15 +66,15 @@ class Passing(socketserver.BaseRequestHandler):
 
 
 @contextmanager
-def faulty_way(url: str, faults: Iterable[Fault]) -> Generator[str]:
-    """The address of a way to a server. Each connection takes the next fault: so many bytes of the answer and no more,
-    an answer in its place, what it waits for before it reaches the server, or none. Who comes after the last has none.
+def run_faulty_proxy(url: str, faults: Iterable[Fault]) -> Generator[str]:
+    """Start a proxy and return its URL. Each connection takes the next fault: a limit of response bytes, a response to
+    send instead, an event to wait for, or None. Later connections have no fault.
     """
-    with Way(url, faults) as way:
-        thread = threading.Thread(target=way.serve_forever, kwargs={"poll_interval": 0.02})
+    with FaultyProxy(url, faults) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{way.server_address[1]}"
+            yield f"http://127.0.0.1:{proxy.server_address[1]}"
         finally:
-            way.shutdown()
+            proxy.shutdown()
             thread.join()

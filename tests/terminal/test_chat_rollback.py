@@ -1,4 +1,4 @@
-"""Calls that wait, rollback by two presses of Esc, and threads that are gone on with, on a screen."""
+"""Approvals, rollback by double Esc, and resumed threads in `recto chat`."""
 
 import json
 import signal
@@ -9,12 +9,12 @@ import pytest
 
 from recto.testing.model_server import Answer, Call
 from tests.support.client import TOKEN
-from tests.terminal.chatting import Chatting, wait_idle
+from tests.terminal.chat_world import ChatWorld, wait_idle
 from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 KEYS = "y once"
-OFFERED = "Press Tab to decide"
+APPROVAL_HINT = "Press Tab to decide"
 SHOP = "def price(count):\n    return count * 3\n"
 
 
@@ -26,7 +26,7 @@ def edit(old: str, new: str, id: str) -> Answer:
     return call("filesystem-edit", id, filePath="shop.py", searchContent=old, replaceContent=new)
 
 
-def test_an_edit_is_shown_with_its_diff_and_done_once_always_or_never(world: Chatting) -> None:
+def test_an_edit_shows_its_diff_and_runs_once_always_or_never(world: ChatWorld) -> None:
     shop = world.folder / "shop.py"
     shop.write_text(SHOP, encoding="utf-8")
     world.will(
@@ -65,7 +65,7 @@ def test_an_edit_is_shown_with_its_diff_and_done_once_always_or_never(world: Cha
         assert "They said: Not on this machine" in world.model.requests[-1].body.decode()
 
 
-def test_arguments_are_edited_before_the_call_is_made_and_what_is_no_json_is_told(world: Chatting) -> None:
+def test_arguments_can_be_edited_and_invalid_json_is_reported(world: ChatWorld) -> None:
     world.will(call("send", to="Anna", text="Hi"), Answer(text="Sent."))
     with world.chat() as terminal:
         terminal.wait_for("helper on")
@@ -89,10 +89,10 @@ def test_arguments_are_edited_before_the_call_is_made_and_what_is_no_json_is_tol
         assert "sent 'Good day' to Anna" in world.model.requests[-1].body.decode()
 
 
-def test_what_is_typed_when_a_call_comes_to_wait_decides_nothing(world: Chatting) -> None:
+def test_typed_text_does_not_decide_on_a_new_approval(world: ChatWorld) -> None:
     go = threading.Event()
-    held = replace(call("send", to="Dora"), text="I write", hold=go, hold_after=1)
-    world.will(held, Answer(text="It is sent."))
+    slow_answer = replace(call("send", to="Dora"), text="I write", hold=go, hold_after=1)
+    world.will(slow_answer, Answer(text="It is sent."))
     with world.chat() as terminal:
         terminal.wait_for("helper on")
         terminal.say("Write to Dora")
@@ -100,17 +100,17 @@ def test_what_is_typed_when_a_call_comes_to_wait_decides_nothing(world: Chatting
         terminal.send("h")
         terminal.wait_for("› h")
         go.set()
-        terminal.wait_for(OFFERED)
+        terminal.wait_for(APPROVAL_HINT)
         terminal.send("ave you any news")
         terminal.wait_for("› have you any news")
         terminal.press("tab")
         assert "no longer needs approval" not in terminal.wait_for(KEYS)
         terminal.send("a")
-        terminal.wait_for(OFFERED)
+        terminal.wait_for(APPROVAL_HINT)
         terminal.press("tab")
         terminal.wait_for("Press a again")
         terminal.press("escape")
-        terminal.wait_for(OFFERED)
+        terminal.wait_for(APPROVAL_HINT)
         terminal.press("tab")
         terminal.wait_for(KEYS)
         terminal.send("y")
@@ -118,7 +118,7 @@ def test_what_is_typed_when_a_call_comes_to_wait_decides_nothing(world: Chatting
         assert "no longer needs approval" not in terminal.wait_for("› have you any news")
 
 
-def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chatting) -> None:
+def test_an_approval_can_be_postponed_and_decided_in_another_terminal(world: ChatWorld) -> None:
     world.will(call("send", to="Carl", text="Hi"), Answer(text="It is sent."))
     with world.chat() as first:
         first.wait_for("helper on")
@@ -139,7 +139,7 @@ def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chat
         assert screen.count("It is sent.") == 1
 
 
-def test_R12_double_esc_clears_the_input_or_opens_the_list(world: Chatting) -> None:
+def test_R12_double_escape_clears_the_input_or_opens_the_list(world: ChatWorld) -> None:
     # How long it may take between the two is tested without a terminal.
     patient = world.folder.parent / "patient.toml"
     patient.write_text("[chat]\nescape_ms = 60000\n", encoding="utf-8")
@@ -157,7 +157,7 @@ def test_R12_double_esc_clears_the_input_or_opens_the_list(world: Chatting) -> N
         assert "Plan my week" in terminal.wait_for("Go back to which message?")
 
 
-def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world: Chatting) -> None:
+def test_R12_rollback_restores_the_text_offers_files_and_can_be_undone(world: ChatWorld) -> None:
     shop = world.folder / "shop.py"
     shop.write_text(SHOP, encoding="utf-8")
     world.will(
@@ -191,13 +191,13 @@ def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world
         terminal.wait_for(lambda screen: screen.count("Nine it is.") == 2)
 
 
-def test_R14_a_thread_is_chosen_from_the_list_by_what_is_searched(world: Chatting) -> None:
+def test_R14_a_thread_is_chosen_from_a_searched_list(world: ChatWorld) -> None:
     world.will(Answer(text="\n\n".join(f"Paragraph {number}." for number in range(60))), Answer(text="Of bread."))
-    for words, seen in (("Tell me of lighthouses", "Paragraph 59."), ("Tell me of bread", "Of bread.")):
+    for words, last_text in (("Tell me of lighthouses", "Paragraph 59."), ("Tell me of bread", "Of bread.")):
         with world.chat() as terminal:
             terminal.wait_for("helper on")
             terminal.say(words)
-            terminal.wait_for(seen)
+            terminal.wait_for(last_text)
             wait_idle(terminal)
     with world.chat("--resume") as terminal:
         screen = terminal.wait_for("Tell me of lighthouses")
@@ -218,12 +218,12 @@ def test_R14_a_thread_is_chosen_from_the_list_by_what_is_searched(world: Chattin
         assert "Tell me of lighthouses" in pages
 
 
-def test_R14_a_killed_terminal_and_its_server_are_gone_on_with_where_they_were(world: Chatting) -> None:
-    """No server but the terminal's own: killed in the middle of an answer, the run goes on with the next start."""
+def test_R14_a_run_continues_after_its_terminal_and_server_are_killed(world: ChatWorld) -> None:
+    """Kill the terminal that serves the folder during an answer."""
     go = threading.Event()
     world.will(Answer(text="Half an answer that", hold=go, hold_after=4), Answer(text="The whole answer."))
     data = world.folder.parent / "own"
-    known = {
+    environment = {
         "RECTO_MODEL": "compatible:scripted",
         "RECTO_MODEL_URL": world.model.url,
         "RECTO_TOKEN": TOKEN,
@@ -231,14 +231,14 @@ def test_R14_a_killed_terminal_and_its_server_are_gone_on_with_where_they_were(w
         "RECTO_LEASE_SECONDS": "1",
     }
     command = (*RECTO, "chat", "--data", str(data))
-    with Terminal(command, folder=world.folder, settings=known) as terminal:
+    with Terminal(command, folder=world.folder, settings=environment) as terminal:
         terminal.wait_for("chat on", 60)
         terminal.say("Say something")
         terminal.wait_for("Half an")
         terminal.kill(signal.SIGKILL)
         terminal.wait_end()
     go.set()
-    with Terminal((*command, "--resume"), folder=world.folder, settings=known) as terminal:
+    with Terminal((*command, "--resume"), folder=world.folder, settings=environment) as terminal:
         terminal.wait_for("❯ Say something", 60)
         terminal.press("enter")
         screen = terminal.wait_for("The whole answer.", 60)

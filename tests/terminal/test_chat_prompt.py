@@ -1,4 +1,4 @@
-"""`recto chat` at the prompt: streaming, calls that open, queued messages, files, commands. All of it on a screen."""
+"""The prompt of `recto chat`: streaming, calls, queued messages, files and commands."""
 
 import re
 import threading
@@ -10,7 +10,7 @@ from recto.cli.chat.thread_api import rows
 from recto.conversation.json import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.support.client import request
-from tests.terminal.chatting import Chatting
+from tests.terminal.chat_world import ChatWorld
 from tests.terminal.terminal import Terminal
 
 pytestmark = pytest.mark.full
@@ -19,7 +19,7 @@ THREADS = "/api/v1/agent/threads"
 LONG = "\n".join(f"line {number}" for number in range(120))
 
 
-def test_an_answer_streams_as_markdown_with_thoughts_dimmed_and_calls_in_a_line_that_opens(world: Chatting) -> None:
+def test_an_answer_streams_as_markdown_with_reasoning_and_calls(world: ChatWorld) -> None:
     go = threading.Event()
     asks = Answer(reasoning="A sum.", calls=(Call(name="calculator", arguments='{"expression": "12 * 7"}'),))
     answers = Answer(
@@ -38,11 +38,11 @@ def test_an_answer_streams_as_markdown_with_thoughts_dimmed_and_calls_in_a_line_
         assert screen.count("Sum") == 1
         assert screen.index("calculator") < screen.index("84, as") < screen.index("behind") < screen.rindex("›")
         terminal.send(CTRL_O)
-        opened = terminal.wait_for("expression: 12 * 7")
-        assert opened.rindex("arguments") < opened.rindex("result") < opened.rindex("84")
+        call_screen = terminal.wait_for("expression: 12 * 7")
+        assert call_screen.rindex("arguments") < call_screen.rindex("result") < call_screen.rindex("84")
 
 
-def test_what_is_said_while_a_run_works_is_queued_and_ctrl_c_ends_the_run_not_the_program(world: Chatting) -> None:
+def test_messages_during_a_run_are_queued_and_ctrl_c_cancels_the_run(world: ChatWorld) -> None:
     go = threading.Event()
     world.will(Answer(text="I begin and never end", hold=go, hold_after=4), Answer(text="The second answer."))
     with world.chat() as terminal:
@@ -65,7 +65,7 @@ def test_what_is_said_while_a_run_works_is_queued_and_ctrl_c_ends_the_run_not_th
         assert "recto chat --resume" in terminal.screen()
 
 
-def test_lines_history_and_long_pastes(world: Chatting) -> None:
+def test_multiple_lines_history_and_long_pastes(world: ChatWorld) -> None:
     world.will(Answer(text="Read."), Answer(text="Again."))
     with world.chat() as terminal:
         terminal.wait_for("helper on")
@@ -76,8 +76,8 @@ def test_lines_history_and_long_pastes(world: Chatting) -> None:
         terminal.wait_for("[Pasted text #1, 120 lines]")
         terminal.press("enter")
         terminal.wait_for("Read.")
-        asked = world.model.requests[-1]
-        assert f"one\ntwo\n{LONG}" in asked.body.decode().replace("\\n", "\n")
+        model_request = world.model.requests[-1]
+        assert f"one\ntwo\n{LONG}" in model_request.body.decode().replace("\\n", "\n")
         assert "› one\ntwo\nline 0\n" in terminal.text()
         assert "… 110 more lines" in terminal.screen()
         terminal.press("up")
@@ -86,7 +86,7 @@ def test_lines_history_and_long_pastes(world: Chatting) -> None:
     assert history.stat().st_mode & 0o777 == 0o600
 
 
-def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting) -> None:
+def test_files_and_commands_are_completed(world: ChatWorld) -> None:
     (world.folder / "prices.csv").write_text("apples,7\n", encoding="utf-8")
     world.will(Answer(text="I have it."))
     with world.chat("--agent", "chat") as terminal:
@@ -112,7 +112,7 @@ def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting
         terminal.wait_for("Unknown command /nothing.")
 
 
-def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_back(world: Chatting) -> None:
+def test_long_text_becomes_a_file_and_unsent_text_returns_to_the_input(world: ChatWorld) -> None:
     world.will(Answer(text="I read it."), Answer(text="No matter."))
     with world.chat("--agent", "chat", HOME="/proc") as terminal:
         terminal.wait_for("chat on")
@@ -134,7 +134,7 @@ def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_bac
         assert b"\x1b]2;evil" not in terminal.received
 
 
-def test_rows_of_a_list_are_lines_however_long_and_keys_behind_a_list_go_into_the_input(world: Chatting) -> None:
+def test_long_list_rows_are_truncated_and_keys_after_a_list_go_to_the_input(world: ChatWorld) -> None:
     world.will(Answer(text="Fine."))
     with world.chat() as terminal:
         terminal.wait_for("helper on")
@@ -156,7 +156,7 @@ def test_rows_of_a_list_are_lines_however_long_and_keys_behind_a_list_go_into_th
         assert "Which agent?" not in terminal.wait_for("/quit ")
 
 
-def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
+def test_a_command_shows_its_output_while_it_runs(world: ChatWorld) -> None:
     command = "mkfifo go; echo begun; read line < go; echo ended"
     world.will(Answer(calls=(Call(name="terminal-execute", arguments=dump({"command": command}).decode()),)))
     with world.chat("--agent", "coder") as terminal:
@@ -173,7 +173,7 @@ def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "shown"),
+    ("command", "output"),
     [
         ("/help", "Enter sends"),
         ("/model", "helper uses compatible:scripted"),
@@ -187,16 +187,16 @@ def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
         ("/new", "Started a new thread."),
     ],
 )
-def test_commands(shared: Terminal, command: str, shown: str) -> None:
+def test_commands(shared: Terminal, command: str, output: str) -> None:
     shared.say(command)
-    assert shown in shared.wait_for_text(shown)
+    assert output in shared.wait_for_text(output)
     if command == "/agents":
         shared.press("escape")
-        shared.wait_gone(shown)
+        shared.wait_gone(output)
 
 
 @pytest.fixture(scope="module")
-def shared(world: Chatting) -> Generator[Terminal]:
+def shared(world: ChatWorld) -> Generator[Terminal]:
     world.will(Answer(text="Good day."))
     with world.chat(size=(100, 40)) as terminal:
         terminal.wait_for("helper on")
@@ -205,8 +205,8 @@ def shared(world: Chatting) -> Generator[Terminal]:
         yield terminal
 
 
-def test_F11_two_terminals_on_one_thread_show_the_same_and_the_page_is_the_one_the_api_previews(
-    world: Chatting,
+def test_F11_two_terminals_on_one_thread_show_the_same_and_send_the_previewed_page(
+    world: ChatWorld,
 ) -> None:
     go = threading.Event()
     world.will(Answer(text="First answer.", delay=0.01), Answer(text="Second, which is long", hold=go, hold_after=4))
@@ -226,17 +226,17 @@ def test_F11_two_terminals_on_one_thread_show_the_same_and_the_page_is_the_one_t
                 screen = terminal.wait_for("The run was stopped.")
                 assert [screen.count(words) for words in ("› Second question", "First answer.")] == [1, 1]
             go.set()
-    sent = world.model.requests[-1].page
+    last_page = world.model.requests[-1].page
     thread = rows(request(world.server.url, "GET", f"{THREADS}?limit=1").json, "threads")[0]["id"]
     rolled = rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
     back = {"messageId": next(row["id"] for row in rolled if row["content"] == "Second question")}
     assert request(world.server.url, "POST", f"{THREADS}/{thread}/rollback", back).status == 200
-    said: Json = {"messages": [{"id": "m", "role": "user", "content": "Second question"}]}
-    page = request(world.server.url, "POST", f"{THREADS}/{thread}/preview", said).json["page"]
+    preview_request: Json = {"messages": [{"id": "m", "role": "user", "content": "Second question"}]}
+    page = request(world.server.url, "POST", f"{THREADS}/{thread}/preview", preview_request).json["page"]
     assert isinstance(page, dict)
-    assert without_time(page) == without_time(sent)
+    assert without_time(page) == without_time(last_page)
 
 
 def without_time(page: Mapping[str, Json]) -> str:
-    """A page without the time it tells."""
+    """Return a page without its time."""
     return re.sub(r"\d{4}-\d\d-\d\d[^<\"]*", "", dump({name: page[name] for name in ("messages", "tools")}).decode())
