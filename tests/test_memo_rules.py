@@ -48,10 +48,10 @@ OF_NOBODY = frozenset(
         "src/recto/tools/workspace/ripgrep.py:ripgrep",
         # Answers of the scripted model.
         "src/recto/testing/answer_bytes.py:whole",
-        "src/recto/testing/anthropic_answers.py:message_events",
-        "src/recto/testing/gemini_answers.py:content_events",
-        "src/recto/testing/openai_answers.py:chat_events",
-        "src/recto/testing/responses_answers.py:response_events",
+        "src/recto/testing/answer_bytes.py:message_events",
+        "src/recto/testing/answer_bytes.py:content_events",
+        "src/recto/testing/answer_bytes.py:chat_events",
+        "src/recto/testing/answer_bytes.py:response_events",
     }
 )
 

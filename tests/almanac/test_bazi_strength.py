@@ -13,8 +13,7 @@ from tyme4py.sixtycycle import HeavenStem, SixtyCycle  # pyright: ignore[reportM
 from recto.agents.shipped.vibe.almanac.bazi.bazi import BaziChart, bazi, structure_of
 from recto.agents.shipped.vibe.almanac.bazi.bazi_strength import METHOD, WEIGHTS, element_weights, visible_counts
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, word
-from recto.agents.shipped.vibe.almanac.bazi.luck import Luck
-from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillar, Pillars, pillar_from
+from recto.agents.shipped.vibe.almanac.bazi.pillars import Luck, Pillar, Pillars, pillar_from
 from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
 from recto.conversation.json import Json
 

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recto.agents.shipped.vibe.almanac.sky.current_sky import current_sky, mercury_retrogrades
 from recto.agents.shipped.vibe.almanac.sky.sky import PLANETS
+from recto.agents.shipped.vibe.almanac.sky.zodiac import current_sky, mercury_retrogrades
 from recto.conversation.json import Json
 
 # As almanacs have them, by the day in UTC.

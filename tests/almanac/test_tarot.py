@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.agents.shipped.vibe.almanac.tarot.tarot import SPREADS, draw
-from recto.agents.shipped.vibe.almanac.tarot.tarot_deck import DECK
+from recto.agents.shipped.vibe.almanac.tarot.tarot import DECK, SPREADS, draw
 from recto.errors import ToolError
 
 NAMES = st.sampled_from(sorted(SPREADS))

@@ -2,20 +2,237 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, NamedTuple, cast
 
-from recto.config.frontmatter import LONGEST
-from recto.config.problem import FileProblem
+from pydantic import BeforeValidator, Field
+
+from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
+from recto.config.frontmatter import LONGEST, read_settings
+from recto.config.problem import Fault, FileProblem
+from recto.config.yaml_values import Values, YamlPath
+from recto.conversation.json import Json
 from recto.skills.bundled import MOST_FILES, bundled_files
 from recto.skills.cases import CASES, is_case, read_cases
+from recto.skills.known import PLAIN
 from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile, read_within
 from recto.skills.skill import Skill
 from recto.skills.skill_file import Needs, skill_of
-from recto.skills.sop import Sop
-from recto.skills.sop_file import read_sop
+from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
+
+TEXT_OR_LIST = "it is text, or a list of texts"
+PATHS = "it is a path such as birth_info, or a list of paths"
+BOTH_PATHS = "it is a list of two paths"
+NO_STEPS = "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` unless it is always due."
+NEVER_DUE = "it is never due, because {before} before it always is. Give that one a `when`, or remove this one."
+NOTHING_LEFT = "every step has a `when`, so nothing may be due at the end. Add a last step without one."
+
+
+def _join_lines(value: object) -> object:
+    """Convert a list of texts to a text of bullet points."""
+    if not isinstance(value, list):
+        return value
+    items = cast("list[object]", value)
+    texts = [item.strip() for item in items if isinstance(item, str)]
+    if len(texts) < len(items):
+        raise ValueError(TEXT_OR_LIST)
+    return "\n".join([f"- {text}" for text in texts if text])
+
+
+class StepTable(Table):
+    """Settings of a step, `steps.<n>`."""
+
+    id: str = ""
+    title: str = ""
+    when: dict[str, object] | None = None
+    text: str = ""
+
+
+class SopTable(Table):
+    """Settings of a procedure."""
+
+    steps: list[StepTable] = Field(default_factory=list[StepTable])
+    rules: Annotated[str, BeforeValidator(_join_lines)] = ""
+    tool_rules: Annotated[str, BeforeValidator(_join_lines)] = ""
+
+
+class ReadSop(NamedTuple):
+    """A procedure with its faults and warnings."""
+
+    sop: Sop
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+
+
+def read_sop(raw: bytes, needs: Needs) -> ReadSop:
+    """Return the procedure of a file for a skill that may read `needs`."""
+    values = read_settings(raw)
+    table, faults = check(values, _form(values))
+    if faults:
+        return ReadSop(Sop(), faults)
+    reading = _Conditions(values=values, needs=needs)
+    steps = [_step(number, step, reading) for number, step in enumerate(table.steps)]
+    faults = (*_step_faults(table.steps, values), *reading.faults)
+    sop = Sop(steps=tuple(steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
+    return ReadSop(sop, faults, () if faults else tuple(_warnings(sop, values)))
+
+
+def _form(values: Values) -> TableForm[SopTable]:
+    steps = values.values.get("steps")
+    count = len(steps) if isinstance(steps, list) else 0
+    return TableForm(
+        root=SopTable,
+        tables={("steps", str(number)): StepTable for number in range(count)},
+        mixed={("rules",): TEXT_OR_LIST, ("tool_rules",): TEXT_OR_LIST},
+    )
+
+
+def _step(number: int, step: StepTable, reading: _Conditions) -> SopStep:
+    # What came from YAML has no other types.
+    condition = cast("Mapping[str, Json] | None", step.when)
+    when = None if condition is None else reading.condition(condition, ("steps", number, "when"))
+    name = step.id.strip()
+    return SopStep(id=name, title=step.title.strip() or name, text=step.text.strip(), when=when)
+
+
+def _step_faults(steps: Sequence[StepTable], values: Values) -> Iterator[Fault]:
+    if not steps:
+        yield Fault(line=line_of(values, ("steps",)), text=NO_STEPS)
+    ids: set[str] = set()
+    for number, step in enumerate(steps):
+        place: YamlPath = ("steps", number)
+        for name, value in (("id", step.id), ("text", step.text)):
+            if not value.strip():
+                yield Fault(line=line_of(values, (*place, name)), text=f"{dotted(place)} has no {name}. Add one.")
+        if step.id.strip() and step.id.strip() in ids:
+            yield value_fault(values, (*place, "id"), step.id, "another step has that id already")
+        ids.add(step.id.strip())
+
+
+def _warnings(sop: Sop, values: Values) -> Iterator[Fault]:
+    always = [number for number, step in enumerate(sop.steps) if step.when is None]
+    if not always:
+        yield Fault(line=line_of(values, ("steps",)), text=NOTHING_LEFT)
+        return
+    before = sop.steps[always[0]].id
+    for number in range(always[0] + 1, len(sop.steps)):
+        text = f"steps.{number}: {NEVER_DUE.format(before=short(before))}"
+        yield Fault(line=line_of(values, ("steps", number)), text=text)
+
+
+# Conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Conditions:
+    """Parser of conditions. It collects faults; an invalid condition always holds."""
+
+    values: Values
+    needs: Needs
+    faults: list[Fault] = field(default_factory=list[Fault])
+
+    def condition(self, table: Json, place: YamlPath) -> Condition:
+        """Return a condition that requires all entries of a table."""
+        if not isinstance(table, dict) or not table:
+            return self._wrong(place, table, f"it is a table of conditions. Known: {', '.join(KINDS)}")
+        return _all([self._one(str(name), value, (*place, name)) for name, value in table.items()])
+
+    def _one(self, name: str, value: Json, place: YamlPath) -> Condition:
+        kind = KINDS.get(name)
+        if kind is None:
+            text = f"there is no condition {short(name)} in {dotted(place[:-1])}{nearest(name, KINDS)}."
+            self.faults.append(Fault(line=self.values.names.get(place, 1), text=text))
+            return AllOf(of=())
+        return kind(self, value, place)
+
+    def missing(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `missing`: at least one path has no value."""
+        return _any([Missing(path=path) for path in self._paths(value, place)])
+
+    def has(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `has`: all paths have values."""
+        return _all([Has(path=path) for path in self._paths(value, place)])
+
+    def equals(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `equals`: each path has its value."""
+        if not isinstance(value, dict) or not value:
+            return self._wrong(place, value, "it is a table of paths, each with what it equals")
+        return _all([Equals(path=self._path(path, (*place, path)), value=expected) for path, expected in value.items()])
+
+    def differs(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `differs`: two paths have different values."""
+        match self._paths(value, place):
+            case [path, other]:
+                return Differs(path=path, other=other)
+            case _:
+                return self._wrong(place, value, BOTH_PATHS)
+
+    def all_of(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `all`."""
+        return _all(self._several(value, place))
+
+    def any_of(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `any`."""
+        return _any(self._several(value, place))
+
+    def not_so(self, value: Json, place: YamlPath) -> Condition:
+        """Parse `not`."""
+        return Not(of=self.condition(value, place))
+
+    def _several(self, value: Json, place: YamlPath) -> list[Condition]:
+        if not isinstance(value, list) or not value:
+            return [self._wrong(place, value, "it is a list of conditions")]
+        return [self.condition(item, (*place, number)) for number, item in enumerate(value)]
+
+    def _paths(self, value: Json, place: YamlPath) -> list[str]:
+        if isinstance(value, list) and value:
+            return [self._path(item, (*place, number)) for number, item in enumerate(value)]
+        return [self._path(value, place)]
+
+    def _path(self, value: Json, place: YamlPath) -> str:
+        if not isinstance(value, str):
+            self._wrong(place, value, PATHS)
+            return ""
+        path = value.strip()
+        if not self.needs.may_ask(path):
+            self._wrong(place, value, f"conditions use only paths in profile_fields. {_describe_paths(self.needs)}")
+        return path
+
+    def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
+        fault = value_fault(self.values, place, value, allowed)
+        # A path that is a name stands in the line of its name; what it equals may be elsewhere.
+        line = self.values.names.get(place, fault.line)
+        self.faults.append(replace(fault, line=line))
+        return AllOf(of=())
+
+
+ConditionKind = Callable[[_Conditions, Json, YamlPath], Condition]
+KINDS: Mapping[str, ConditionKind] = {
+    "missing": _Conditions.missing,
+    "has": _Conditions.has,
+    "equals": _Conditions.equals,
+    "differs": _Conditions.differs,
+    "all": _Conditions.all_of,
+    "any": _Conditions.any_of,
+    "not": _Conditions.not_so,
+}
+
+
+def _all(of: Sequence[Condition]) -> Condition:
+    return of[0] if len(of) == 1 else AllOf(of=tuple(of))
+
+
+def _any(of: Sequence[Condition]) -> Condition:
+    return of[0] if len(of) == 1 else AnyOf(of=tuple(of))
+
+
+def _describe_paths(needs: Needs) -> str:
+    own = [f"skill_data.{needs.skill}"] if needs.has_data else []
+    return f"Known: {', '.join([*needs.fields, *own, *PLAIN])}"
+
 
 FILE, SOP_FILE = "SKILL.md", "sop.yaml"
 NO_FILE = f"there is no {FILE} in it. Write one, or begin its name with _ to leave it out; skills are one level deep."

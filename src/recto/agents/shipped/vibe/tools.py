@@ -1,4 +1,4 @@
-"""The tools of vibe: they ask, compute, draw and keep. They refuse to interpret, and to make up what nobody said."""
+"""Tools of the agent `vibe`: collect user data, compute charts, draw cards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pydantic import Field
 from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
 from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, correct, normalise, read_birth
 from recto.agents.shipped.vibe.almanac.cards import (
-    EXPECTED,
     bazi_card,
     birth_card,
     birth_fields,
@@ -26,38 +25,35 @@ from recto.agents.shipped.vibe.almanac.cards import (
     zodiac_card,
 )
 from recto.agents.shipped.vibe.almanac.chart_rows import (
+    EXPECTED,
     ChartRow,
     at,
     brief_draw,
     features_in_locale,
+    is_withdrawal,
     items,
     lines,
+    merge_changes,
     short_bazi,
     text_at,
-)
-from recto.agents.shipped.vibe.almanac.profile_updates import (
-    is_withdrawal,
-    merge_changes,
     update_facts,
     without_other_gender,
 )
-from recto.agents.shipped.vibe.almanac.sky.current_sky import current_sky
 from recto.agents.shipped.vibe.almanac.sky.houses import HOUSE_SYSTEMS
-from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
+from recto.agents.shipped.vibe.almanac.sky.zodiac import current_sky, zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
 from recto.conversation.locale import language
 from recto.errors import ToolError
-from recto.page.prompt.reminder import Locale
 from recto.skills.known import FEATURES, MADE_OF
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext, ToolProfile
 
 BIRTH_INFO, LIFE_CONTEXT, EXTRACTED = "birth_info", "life_context", "extracted"
-# The skills that keep what was made of a birth.
+# Skills whose stored data depends on the birth.
 CHARTS = ("bazi", "zodiac")
 MOST_DRAWS = 10
-# How many days it can be at a time, from where one begins first to where it ends last.
+# Number of calendar days at one moment, over all time zones.
 DAYS_AT_ONCE = 3
 NO_BIRTH = "Nothing is known of the user's birth. Ask for it with collect_birth_info, then call this tool again."
 CORRECT = "Correct the birth information with collect_birth_info, then call this tool again."
@@ -95,7 +91,7 @@ ProfileFacts = Annotated[ManyLines | None, Field(description="One sentence each.
 Forget = Annotated[ManyLines | None, Field(description="Remembered facts to forget, worded as they are remembered.")]
 
 
-# What is asked of the user
+# User data
 
 
 def _check_profile(fields: Mapping[str, Json], now: datetime) -> None:
@@ -136,7 +132,12 @@ async def collect_birth_info(
     changes = {name: value for name, value in {**when, **where, **who}.items() if value is not None}
     birth_before = await _field(profile, BIRTH_INFO)
     if birth_before and is_withdrawal(changes):
-        return await _forget_birth(profile, locale)
+        # Delete the charts first, so that an interrupted deletion can be repeated.
+        for skill in CHARTS:
+            if await profile.skill_data(skill) is not None:
+                await profile.keep(skill, None)
+        await profile.change(BIRTH_INFO, None)
+        return {"status": "forgotten", "note": BIRTH_DELETED, "ui_hints": forgotten_card([], locale)}
     new_birth, left_out = without_other_gender(correct(birth_before, changes))
     if not changes or not new_birth.get("date"):
         missing: list[Json] = [name for name in EXPECTED if not new_birth.get(name)]
@@ -191,7 +192,7 @@ async def save_facts(context: ToolContext, facts: ProfileFacts = None, forget: F
     }
 
 
-# What is computed and drawn
+# Charts and draws
 
 
 @tool(safe_to_repeat=True, in_order=True)
@@ -208,7 +209,7 @@ async def compute_bazi(context: ToolContext, true_solar_time: SolarTime = None) 
     def compute() -> ChartRow:
         return short_bazi(bazi(birth, true_solar_time=by_sun, today=today).row(locale), locale)
 
-    # The year's pillar and the current luck cycle change with time, so a chart is of a month.
+    # The year's pillar and the current luck cycle change with time, so a chart is valid for a month.
     of: ChartRow = {
         "birth_info": info,
         "month": f"{today:%Y-%m}",
@@ -266,10 +267,13 @@ async def draw_tarot(
     """
     locale, today = language(context.locale), _today(context)
     tarot_data = await _read_skill_data(context, "tarot")
-    todays = _card_of_day(tarot_data, today) if daily and seed is None else None
+    day, stored_seeds = today.isoformat(), at(tarot_data, MADE_OF, "daily", "seeds")
+    seeds: Mapping[str, Json] = stored_seeds if isinstance(stored_seeds, Mapping) else {}
+    stored_seed = seeds.get(day) if daily and seed is None else None
+    todays = stored_seed if isinstance(stored_seed, int) else None
     seed = seed if todays is None else todays
-    # By the call, so that one repeated after a crash draws the same cards.
-    # 48 bits: a number that every JSON reader takes
+    # Derive the seed from the call, so that a call repeated after a crash draws the same cards. All JSON parsers
+    # accept 48 bits.
     drawn_by = (
         int.from_bytes(hashlib.sha256(f"{context.thread}/{context.message}/{context.call}".encode()).digest()[:6])
         if seed is None
@@ -277,13 +281,16 @@ async def draw_tarot(
     )
     spread_row = draw("single" if daily else spread, drawn_by).row(locale)
     last: ChartRow = {name: spread_row[name] for name in ("spread", "spread_name", "seed", "cards")}
-    last |= {"question": question, "day": today.isoformat()}
+    last |= {"question": question, "day": day}
     of: ChartRow = {"thread": context.thread, "daily": at(tarot_data, MADE_OF, "daily")}
-    of |= {"daily": _with_card(tarot_data, today, drawn_by)} if daily else {}
+    if daily:
+        # Earlier days too: the day depends on the time zone.
+        days = sorted({**seeds, day: drawn_by}.items())[-DAYS_AT_ONCE:]
+        of["daily"] = {"day": day, "seeds": dict(days)}
     if (tarot_data.get("last"), tarot_data.get(MADE_OF)) != (last, of):
         brief, before = brief_draw(last, today, locale), items(tarot_data, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
-        # Words of both languages: a draw may be read in another than it was made in.
+        # Tags in both languages, since later turns may use another language.
         data: ChartRow = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: spread_row[FEATURES], MADE_OF: of}
         await _profile(context).keep("tarot", data)
     return {"status": "drawn" if todays is None else "reused", **last, "ui_hints": tarot_card(last, locale)}
@@ -308,7 +315,7 @@ async def save_career_notes(
     return {"status": "saved", **saved_notes, "ui_hints": saved_card(lines(saved_notes), language(context.locale))}
 
 
-# What is kept
+# Storage
 
 
 def _profile(context: ToolContext) -> ToolProfile:
@@ -335,19 +342,10 @@ async def _read_skill_data(context: ToolContext, skill: str) -> Mapping[str, Jso
     return data if isinstance(data, Mapping) else {}
 
 
-async def _forget_birth(profile: ToolProfile, locale: Locale) -> ChartRow:
-    """The charts first: where this breaks off, the birth is still there to say it again."""
-    for skill in CHARTS:
-        if await profile.skill_data(skill) is not None:
-            await profile.keep(skill, None)
-    await profile.change(BIRTH_INFO, None)
-    return {"status": "forgotten", "note": BIRTH_DELETED, "ui_hints": forgotten_card([], locale)}
-
-
 async def _once(
     context: ToolContext, skill: str, of: ChartRow, compute: Callable[[], ChartRow]
 ) -> tuple[str, ChartRow]:
-    """What is kept, where it is of the same; else it is computed and kept. What a model reads is given."""
+    """Return the stored chart of the same inputs, else compute and store it, without the entries hidden from models."""
     stored_chart = await _read_skill_data(context, skill)
     is_same = stored_chart.get(MADE_OF) == of
     chart = stored_chart if is_same else {**await _compute(compute), MADE_OF: of}
@@ -358,7 +356,7 @@ async def _once(
 
 
 async def _compute(make: Callable[[], ResultT]) -> ResultT:
-    """What is made of a birth, in a thread. Where it cannot be, it says how to correct the birth."""
+    """Compute something from a birth in a thread. Errors say how to correct the birth."""
     try:
         return await asyncio.to_thread(make)
     except ToolError as error:
@@ -366,21 +364,8 @@ async def _compute(make: Callable[[], ResultT]) -> ResultT:
 
 
 def _option_kept(chart: Mapping[str, Json], info: Mapping[str, Json], name: str) -> Json:
-    """What was asked for when the chart of this birth was computed: it stays so until somebody asks otherwise."""
+    """Return an option of the stored chart of this birth, which stays in force until changed."""
     return at(chart, MADE_OF, "options", name) if at(chart, MADE_OF, BIRTH_INFO) == info else None
-
-
-def _card_of_day(tarot_data: Mapping[str, Json], today: day_of) -> int | None:
-    """The seed of the card that was drawn for this day, if one was."""
-    seed = at(tarot_data, MADE_OF, "daily", "seeds", today.isoformat())
-    return seed if isinstance(seed, int) else None
-
-
-def _with_card(tarot_data: Mapping[str, Json], today: day_of, seed: int) -> ChartRow:
-    """The card of the day with those of the days before: it is not the same day everywhere."""
-    before = at(tarot_data, MADE_OF, "daily", "seeds")
-    seeds = {**(before if isinstance(before, Mapping) else {}), today.isoformat(): seed}
-    return {"day": today.isoformat(), "seeds": dict(sorted(seeds.items())[-DAYS_AT_ONCE:])}
 
 
 def _today(context: ToolContext) -> day_of:

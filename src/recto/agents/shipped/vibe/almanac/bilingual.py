@@ -1,4 +1,4 @@
-"""A name or a sentence that stands in both languages. Refuses a third."""
+"""Texts in Chinese and English."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recto.page.prompt.reminder import Locale
 
 @dataclass(frozen=True, kw_only=True)
 class Bilingual:
-    """The same, in Chinese and in English."""
+    """A text in both languages."""
 
     zh: str
     en: str

@@ -1,11 +1,11 @@
-"""Charts, draws and births as people see them: hints for a card (P14), in a language. Refuses to say what they mean."""
+"""Cards (P14) of charts, draws and births."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
-from recto.agents.shipped.vibe.almanac.chart_rows import PLACES, ChartRow, at, items, text_at
+from recto.agents.shipped.vibe.almanac.chart_rows import EXPECTED, PLACES, ChartRow, at, items, text_at
 from recto.conversation.json import Json
 from recto.page.prompt.reminder import Locale
 
@@ -60,7 +60,7 @@ LABELS: Mapping[str, Bilingual] = {
     "solar": Bilingual(zh="公历", en="Gregorian"),
     "lunar": Bilingual(zh="农历", en="Chinese lunar"),
 }
-# What a form asks for: name, kind of field, choices.
+# Fields of the birth form: name, kind, choices.
 FORM: Sequence[tuple[str, str, Sequence[str]]] = (
     ("date", "date", ()),
     ("time", "time", ()),
@@ -69,10 +69,9 @@ FORM: Sequence[tuple[str, str, Sequence[str]]] = (
     ("calendar", "select", ("solar", "lunar")),
     ("leap_month", "checkbox", ()),
 )
-# What a saved birth is shown by, where it was given.
+# Fields on the card of a saved birth.
 BIRTH_FIELDS = (*(name for name, _, _ in FORM), "latitude", "longitude", "timezone", "true_solar_time")
 REQUIRED = ("date",)
-EXPECTED = ("date", "time", "place", "gender")
 HOW: Mapping[str, Bilingual] = {
     "date": Bilingual(zh="必填，如 1990-05-15", en="Required, such as 1990-05-15"),
     "time": Bilingual(zh="如 14:30；不知道可不填", en="Such as 14:30; leave it out if unknown"),
@@ -93,7 +92,7 @@ FOR_REFLECTION = Bilingual(zh="仅供参考与自我反思。", en="For reflecti
 NOW = Bilingual(zh="正在逆行：{start} 至 {end}", en="now: {start} to {end}")
 NEXT = Bilingual(zh="下一次：{start} 至 {end}", en="next: {start} to {end}")
 SCORE = Bilingual(zh="{grade}（{score}分）", en="{grade} ({score} of 100)")
-# What a person may ask next: the label of a button, and the words it sends.
+# Suggested next questions: the label of a button, and the message it sends.
 AFTER_BAZI = (
     (
         Bilingual(zh="事业财运", en="Career and money"),
@@ -110,7 +109,7 @@ AFTER_ZODIAC = (
 
 
 def bazi_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
-    """The four pillars as a table, and what they come to."""
+    """Return the card of a Bazi chart: the four pillars as a table, and a summary."""
     master = " ".join(text_at(chart, "day_master", part) for part in ("polarity", "stem", "element"))
     grade, score = text_at(chart, "strength", "verdict"), text_at(chart, "strength", "score")
     facts = {
@@ -135,7 +134,7 @@ def bazi_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
 
 
 def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
-    """Sun, moon and rising sign, and the planets as a table."""
+    """Return the card of a birth chart: sun, moon and rising sign, and a table of planets."""
     return {
         "status": "success",
         "title": label("zodiac", locale),
@@ -143,14 +142,17 @@ def zodiac_card(chart: Mapping[str, Json], locale: Locale) -> ChartRow:
         "fields": labelled({name: text_at(chart, name) for name in ("sun", "moon", "rising", "midheaven")}, locale),
         "table": {
             "columns": [label(name, locale) for name in ("planet", "position", "house", "motion")],
-            "rows": [_planet(planet, locale) for planet in items(chart, "planets")],
+            "rows": [
+                [*(text_at(planet, name) for name in ("planet", "position", "house")), _motion(planet, locale)]
+                for planet in items(chart, "planets")
+            ],
         },
         "actions": _buttons(AFTER_ZODIAC, locale),
     }
 
 
 def sky_card(sky: Mapping[str, Json], locale: Locale) -> ChartRow:
-    """Where the planets are, and when Mercury goes backwards."""
+    """Return the card of the current sky: planets and Mercury's retrograde periods."""
     template = NOW if at(sky, "mercury_retrograde", "now") else NEXT
     first, *_ = items(sky, "mercury_retrograde", "periods")
     facts: dict[str, Json] = {
@@ -174,7 +176,7 @@ def sky_card(sky: Mapping[str, Json], locale: Locale) -> ChartRow:
 
 
 def tarot_card(draw: Mapping[str, Json], locale: Locale) -> ChartRow:
-    """The cards in their places, with the question and the seed they were drawn with."""
+    """Return the card of a tarot draw, with its question and seed."""
     columns = ("position", "card", "orientation", "keywords")
     facts = {name: draw[name] for name in ("question", "seed") if draw.get(name) is not None}
     return {
@@ -190,12 +192,23 @@ def tarot_card(draw: Mapping[str, Json], locale: Locale) -> ChartRow:
 
 
 def birth_fields(birth: Mapping[str, Json], locale: Locale) -> list[Json]:
-    """The fields of a form for a birth, filled with what is known."""
-    return [_form_field(name, kind, choices, birth, locale) for name, kind, choices in FORM]
+    """Return the fields of the birth form, with the known values."""
+    return [
+        {
+            "name": name,
+            "label": label(name, locale),
+            "type": kind,
+            "required": name in REQUIRED,
+            **({"options": [{"value": one, "label": label(one, locale)} for one in choices]} if choices else {}),
+            **({"hint": HOW[name].in_locale(locale)} if name in HOW else {}),
+            **({"value": birth[name]} if birth.get(name) is not None else {}),
+        }
+        for name, kind, choices in FORM
+    ]
 
 
 def birth_form_card(birth: Mapping[str, Json], locale: Locale) -> ChartRow:
-    """What a birth is asked for by, where a client has no form of its own."""
+    """Return the card that asks for a birth, for clients without forms."""
     facts = {name: birth.get(name) or HOW[name].in_locale(locale) for name in EXPECTED}
     return {
         "status": "pending",
@@ -206,53 +219,35 @@ def birth_form_card(birth: Mapping[str, Json], locale: Locale) -> ChartRow:
 
 
 def birth_card(info: Mapping[str, Json], locale: Locale) -> ChartRow:
-    """A birth as it was saved."""
-    values = {name: _show_choice(info[name], locale) for name in BIRTH_FIELDS if info.get(name) not in (None, False)}
+    """Return the card of a saved birth."""
+    values: ChartRow = {}
+    for name in [name for name in BIRTH_FIELDS if info.get(name) not in (None, False)]:
+        value = info[name]
+        values[name] = (
+            YES.in_locale(locale) if value is True else label(value, locale) if isinstance(value, str) else value
+        )
     return {"status": "success", "title": KNOWN_BIRTH.in_locale(locale), "fields": labelled(values, locale)}
 
 
 def saved_card(lines: Sequence[str], locale: Locale) -> ChartRow:
-    """Some lines that were saved."""
+    """Return the card of saved lines."""
     return {"status": "success", "title": SAVED_TITLE.in_locale(locale), "items": list(lines)}
 
 
 def forgotten_card(lines: Sequence[str], locale: Locale) -> ChartRow:
-    """Some lines that were forgotten; without any it was a birth."""
+    """Return the card of deleted lines, by default those of a birth."""
     items = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
     return {"status": "success", "title": DELETED.in_locale(locale), "items": [*items]}
 
 
 def label(name: str, locale: Locale) -> str:
-    """What something is called on a card; its own name where it has no other."""
+    """Return the label of a field, else its name."""
     return LABELS[name].in_locale(locale) if name in LABELS else name
 
 
 def labelled(facts: Mapping[str, Json], locale: Locale) -> list[Json]:
-    """Facts as the fields of a card."""
+    """Return facts as fields of a card."""
     return [{"label": label(name, locale), "value": text_at(value)} for name, value in facts.items()]
-
-
-def _form_field(name: str, kind: str, choices: Sequence[str], birth: Mapping[str, Json], locale: Locale) -> ChartRow:
-    options: list[Json] = [{"value": choice, "label": label(choice, locale)} for choice in choices]
-    return {
-        "name": name,
-        "label": label(name, locale),
-        "type": kind,
-        "required": name in REQUIRED,
-        **({"options": options} if options else {}),
-        **({"hint": HOW[name].in_locale(locale)} if name in HOW else {}),
-        **({"value": birth[name]} if birth.get(name) is not None else {}),
-    }
-
-
-def _show_choice(value: Json, locale: Locale) -> Json:
-    if value is True:
-        return YES.in_locale(locale)
-    return label(value, locale) if isinstance(value, str) else value
-
-
-def _planet(planet: Json, locale: Locale) -> list[Json]:
-    return [*(text_at(planet, name) for name in ("planet", "position", "house")), _motion(planet, locale)]
 
 
 def _motion(planet: Json, locale: Locale) -> str:
@@ -260,7 +255,7 @@ def _motion(planet: Json, locale: Locale) -> str:
 
 
 def _body(chart: Mapping[str, Json], locale: Locale) -> str:
-    """What was noted of a chart, and what it lacks."""
+    """Return the notes of a chart and the reasons for its gaps."""
     notes = (*items(chart, "notes"), *items(chart, "untold"))
     return "\n".join((*map(text_at, notes), FOR_REFLECTION.in_locale(locale)))
 

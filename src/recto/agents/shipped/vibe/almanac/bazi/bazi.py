@@ -1,19 +1,21 @@
-"""The four pillars of a birth, their strength and luck cycles, words to find cases by. Refuses to tell fortunes."""
+"""Bazi chart of a birth: four pillars, strength, luck cycles, notes, and tags that select cases."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 
-from recto.agents.shipped.vibe.almanac.bazi.bazi_notes import notes_of
 from recto.agents.shipped.vibe.almanac.bazi.bazi_strength import Strength, strength_of, strength_row, visible_counts
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import BRANCHES, PEERS, PLACES, cycle_step, pinyin, word
-from recto.agents.shipped.vibe.almanac.bazi.luck import YANG_STEMS, Luck, luck_of
 from recto.agents.shipped.vibe.almanac.bazi.pillars import (
+    BEIJING,
+    YANG_STEMS,
+    Luck,
     Pillar,
     Pillars,
     SundialTime,
+    luck_of,
     pillar_from,
     pillars_of,
     sixty_cycle_at,
@@ -22,20 +24,102 @@ from recto.agents.shipped.vibe.almanac.bazi.pillars import (
 )
 from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.agents.shipped.vibe.almanac.birth.birth import NOON, Birth, LateZi
+from recto.agents.shipped.vibe.almanac.birth.places import capital_note
 from recto.conversation.json import Json
 from recto.page.prompt.reminder import Locale
 
-# The day's stem, and the month's branch in which it is at home, at its height, or meets the other stem of its element.
+NO_TIME = Bilingual(
+    zh="出生时间未知：没有时柱，其余按当天正午推算；若生于23点后，日柱可能不同。",
+    en="The time of birth is not known: there is no hour pillar, the rest is of noon; after 23:00 the day may differ.",
+)
+TERM_DAY = Bilingual(
+    zh="出生当天交节，月柱（或年柱）取决于出生时间，请确认时间。",
+    en="A solar term begins on the day of birth: the month (or year) pillar depends on the time. Ask for it.",
+)
+NO_SUN = Bilingual(zh="没有出生时间，未作真太阳时校正。", en="Without a time nothing is corrected to true solar time.")
+NO_GENDER = Bilingual(
+    zh="性别未知：大运的顺逆无法确定，未排大运。",
+    en="The gender is not known: which way the luck cycles run cannot be told, so there are none.",
+)
+ABOUT_LUCK = Bilingual(
+    zh="出生时间未知：起运时间约有两个月的出入。",
+    en="The time of birth is not known: the start of the luck cycles may be two months off.",
+)
+UNKNOWN_PLACE = Bilingual(
+    zh="出生地未识别，按 {zone} 的时间计算；若不在中国，请补充附近的大城市或时区。",
+    en="The place of birth is not recognised, so the clock is taken to be that of {zone}. If it was not in China, "
+    "ask for a large city nearby or the time zone.",
+)
+NO_PLACE = Bilingual(
+    zh="未提供出生地名或时区，按 {zone} 的时间计算；若不在中国，请补充出生地或时区。",
+    en="Neither a place of birth nor a time zone was given, so the clock is taken to be that of {zone}. If it was not "
+    "in China, ask for the place or the time zone.",
+)
+SUMMER_TIME = Bilingual(
+    zh="出生时当地实行夏令时，钟表快{minutes}分钟，排盘已减去。",
+    en="Summer time was in force: the clock was {minutes} minutes ahead, which has been taken off.",
+)
+TWICE = Bilingual(
+    zh="当天钟表拨回{minutes}分钟，{clock} 出现过两次：按第一次（拨回前）计算，请确认。",
+    en="The clock was put back {minutes} minutes that day, so {clock} came twice: it is taken to be the first, before "
+    "that. Ask which.",
+)
+SECOND = Bilingual(zh="若是第二次，时区请填 {zone}。", en="If it was the second, give {zone} as the time zone.")
+SKIPPED = Bilingual(
+    zh="当天钟表拨快{minutes}分钟，没有 {clock} 这一时刻：按拨快前的时间计算，请确认出生时间。",
+    en="The clock was put on {minutes} minutes that day, so there was no {clock}: it is taken to be by the clock as it "
+    "was before. Ask for the time again.",
+)
+
+
+def notes_of(birth: Birth, by_sun: bool) -> Iterator[Bilingual]:
+    """Yield notes on assumptions and gaps of a chart. `by_sun` is True if true solar time was requested."""
+    if birth.zone_assumed:
+        yield _fill(UNKNOWN_PLACE if birth.place else NO_PLACE, zone=birth.zone_name)
+    if birth.capital:
+        yield capital_note(birth.place, birth.capital)
+    if ahead := _minutes(birth.summer_time):
+        yield _fill(SUMMER_TIME, minutes=ahead)
+    if birth.has_time and (minutes := _minutes(birth.clock_turned)):
+        yield _fill(TWICE if minutes < 0 else SKIPPED, minutes=abs(minutes), clock=f"{birth.local:%H:%M}")
+        offset = birth.local.replace(tzinfo=birth.zone, fold=1).utcoffset() or timedelta()
+        hours, rest = divmod(offset, timedelta(hours=1))
+        # There are fixed zones only for whole hours, named by hours west.
+        if minutes < 0 and not rest:
+            yield _fill(SECOND, zone=f"Etc/GMT{-hours:+}")
+    if not birth.has_time:
+        yield NO_TIME
+        morning = datetime.combine(birth.local.date(), time(), tzinfo=birth.zone).astimezone(BEIJING)
+        months = (sixty_cycle_at(moment).get_month() for moment in (morning, morning + timedelta(days=1)))
+        if next(months).get_name() != next(months).get_name():
+            yield TERM_DAY
+    if by_sun and not birth.has_time:
+        yield NO_SUN
+    if birth.gender is None:
+        yield NO_GENDER
+    elif not birth.has_time:
+        yield ABOUT_LUCK
+
+
+def _fill(note: Bilingual, **values: int | str) -> Bilingual:
+    return Bilingual(zh=note.zh.format(**values), en=note.en.format(**values))
+
+
+def _minutes(time_apart: timedelta) -> int:
+    return round(time_apart.total_seconds() / 60)
+
+
+# Pairs of the day's stem and the month's branch that name a structure.
 SALARIES = frozenset(["甲寅", "乙卯", "丙巳", "丁午", "戊巳", "己午", "庚申", "辛酉", "壬亥", "癸子"])
 BLADES = frozenset(["甲卯", "丙午", "戊午", "庚酉", "壬子"])
 ROBBERS = frozenset(["乙寅", "丁巳", "辛申", "癸亥"])
 
 
 def structure_of(pillars: Pillars) -> str:
-    """The structure by how the month carries the master; else by what is hidden in the month.
+    """Return the structure, by the relation of the month to the day master, else by a stem hidden in the month.
 
-    That is its main stem if a stem of the chart shows it, else another that is shown, else the main one. The master's
-    own element gives no name: earth in a month of earth goes by another that is shown, else it is mixed.
+    That is the first hidden stem that a stem of the chart shows, else the main one. Stems of the master's own element
+    do not count; with no other, the structure is mixed.
     """
     master_in_month = pillars.day.stem + pillars.month.branch
     for pairs, name in ((SALARIES, "建禄格"), (BLADES, "月刃格"), (ROBBERS, "月劫格")):
@@ -55,7 +139,7 @@ MUCH = 30
 STRONG_WEALTH = Bilingual(zh="身强见财", en="Strong with wealth")
 WEAK_WEALTH = Bilingual(zh="身弱财多", en="Weak with much wealth")
 MANY_PEERS = Bilingual(zh="比劫多", en="Many peers")
-# A pair of ten gods: one of each side has to show.
+# A name for a pair of ten gods; one of each side must be visible.
 PAIRS: tuple[tuple[Collection[str], Collection[str], Bilingual], ...] = (
     (("食神",), WEALTH, Bilingual(zh="食神生财", en="Eating God feeds wealth")),
     (("伤官",), WEALTH, Bilingual(zh="伤官生财", en="Hurting Officer feeds wealth")),
@@ -67,7 +151,7 @@ PAIRS: tuple[tuple[Collection[str], Collection[str], Bilingual], ...] = (
 
 
 def paired(pillars: Pillars, strength: Strength, gods: Collection[str]) -> Iterator[Bilingual]:
-    """The strength with the day master, pairs of ten gods, what the master sits on. `gods` are those a chart shows."""
+    """Yield the grade with the day master, pairs of ten gods, and the day branch. `gods` are the visible ten gods."""
     day, grade = pillars.day, strength.grade
     strong, element = word(grade, "en"), word(day.element, "en")
     yield Bilingual(zh=f"{grade}{day.stem}{day.element}", en=f"{strong} {pinyin(day.stem)} {element}")
@@ -97,7 +181,7 @@ LATE_ZI_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class YearPillar:
-    """The pillar of a year. It begins in February, so in January it is still the year before."""
+    """The pillar of a year, which begins in February."""
 
     year: int
     pillar: Pillar
@@ -105,7 +189,7 @@ class YearPillar:
 
 @dataclass(frozen=True, kw_only=True)
 class BaziChart:
-    """Four pillars and what follows from them. `clock` is the time that day and hour go by."""
+    """Four pillars and the derived readings. `clock` is the time that determines day and hour."""
 
     birth: Birth
     clock: datetime
@@ -125,13 +209,13 @@ class BaziChart:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Elements that no stem and no branch is of."""
+        """Elements without any stem or branch."""
         return tuple(element for element, count in visible_counts(self.pillars).items() if count == 0)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The words cases are found by: Chinese first, then the same in English."""
-        return tuple(dict.fromkeys((*_chinese_features(self), *_english_features(self))))
+        """Tags that select cases: in Chinese, then in English."""
+        return tuple(dict.fromkeys(_features(self)))
 
     def row(self, locale: Locale = "zh") -> dict[str, Json]:
         day, pillars = self.pillars.day, self.pillars
@@ -146,11 +230,21 @@ class BaziChart:
             },
             "animal": word(ANIMALS[pillars.year.branch], locale),
             "structure": word(self.structure, locale),
-            "elements": _elements_row(self, locale),
+            "elements": {
+                "counts": {word(element, locale): count for element, count in visible_counts(pillars).items()},
+                "weights": {word(element, locale): weight for element, weight in self.strength.weights.items()},
+                "missing": [word(element, locale) for element in self.missing],
+            },
             "strength": strength_row(self.strength, locale),
             "favourable": [word(element, locale) for element in self.strength.favourable],
             "luck": self.luck.row(locale, self.today) if self.luck else None,
-            "this_year": _this_year_row(self, locale),
+            "this_year": self.this_year
+            and {
+                "year": self.this_year.year,
+                "pillar": word(self.this_year.pillar.name, locale),
+                "ten_god": word(self.this_year.pillar.ten_god, locale),
+                "branch_ten_god": word(self.this_year.pillar.hidden[0].ten_god, locale),
+            },
             "clock": _clock_row(self, locale),
             "notes": [note.in_locale(locale) for note in self.notes],
             "features": list(self.features),
@@ -160,12 +254,18 @@ class BaziChart:
 def bazi(
     birth: Birth, *, true_solar_time: bool | None = None, late_zi: LateZi | None = None, today: date | None = None
 ) -> BaziChart:
-    """The chart of a birth. What is not given here is as the birth itself asks; `today` adds the pillar of its year."""
+    """Return the chart of a birth. Options default to those of the birth; `today` adds the pillar of its year."""
     by_sun = birth.true_solar_time if true_solar_time is None else true_solar_time
     late = late_zi or birth.late_zi
     sun = solar_time(birth) if by_sun and birth.has_time else None
     clock = sun.local if sun else birth.standard
     pillars = pillars_of(birth.moment, clock, late, birth.has_time)
+    this_year = None
+    if today:
+        month = sixty_cycle_at(datetime.combine(today, NOON)).get_sixty_cycle_day().get_sixty_cycle_month()
+        year = month.get_sixty_cycle_year()
+        pillar = pillar_from(year.get_sixty_cycle(), stem_of(pillars.day))
+        this_year = YearPillar(year=year.get_year(), pillar=pillar)
     return BaziChart(
         birth=birth,
         clock=clock,
@@ -176,35 +276,9 @@ def bazi(
         strength=strength_of(pillars),
         luck=luck_of(birth.moment, pillars, birth.gender) if birth.gender else None,
         today=today,
-        this_year=_year_pillar(today, pillars) if today else None,
+        this_year=this_year,
         notes=tuple(notes_of(birth, by_sun)),
     )
-
-
-def _year_pillar(today: date, pillars: Pillars) -> YearPillar:
-    month = sixty_cycle_at(datetime.combine(today, NOON)).get_sixty_cycle_day().get_sixty_cycle_month()
-    year = month.get_sixty_cycle_year()
-    return YearPillar(year=year.get_year(), pillar=pillar_from(year.get_sixty_cycle(), stem_of(pillars.day)))
-
-
-def _elements_row(chart: BaziChart, locale: Locale) -> dict[str, Json]:
-    return {
-        "counts": {word(element, locale): count for element, count in visible_counts(chart.pillars).items()},
-        "weights": {word(element, locale): weight for element, weight in chart.strength.weights.items()},
-        "missing": [word(element, locale) for element in chart.missing],
-    }
-
-
-def _this_year_row(chart: BaziChart, locale: Locale) -> dict[str, Json] | None:
-    if chart.this_year is None:
-        return None
-    pillar = chart.this_year.pillar
-    return {
-        "year": chart.this_year.year,
-        "pillar": word(pillar.name, locale),
-        "ten_god": word(pillar.ten_god, locale),
-        "branch_ten_god": word(pillar.hidden[0].ten_god, locale),
-    }
 
 
 def _clock_row(chart: BaziChart, locale: Locale) -> dict[str, Json]:
@@ -223,29 +297,22 @@ def _clock_row(chart: BaziChart, locale: Locale) -> dict[str, Json]:
     }
 
 
-def _chinese_features(chart: BaziChart) -> Iterator[str]:
-    day = chart.pillars.day
+def _features(chart: BaziChart) -> Iterator[str]:
+    day, grade, pillars = chart.pillars.day, chart.strength.grade, chart.pillars.all
+    # The visible ten gods: of the stems, then of the main stem of each branch.
+    gods = [pillar.ten_god for pillar in pillars if pillar is not day]
+    gods += [pillar.hidden[0].ten_god for pillar in pillars]
+    pairs = tuple(paired(chart.pillars, chart.strength, gods))
     yield from (f"日主{day.stem}{day.element}", f"{day.stem}{day.element}", day.stem, day.element)
-    yield from (chart.strength.grade, chart.structure, *_gods(chart))
-    yield from (pair.zh for pair in paired(chart.pillars, chart.strength, _gods(chart)))
+    yield from (grade, chart.structure, *gods)
+    yield from (pair.zh for pair in pairs)
     yield from (f"缺{element}" for element in chart.missing)
     yield from ("五行有缺",) if chart.missing else ()
     yield from (f"喜{element}" for element in chart.strength.favourable)
     yield f"属{ANIMALS[chart.pillars.year.branch]}"
-
-
-def _english_features(chart: BaziChart) -> Iterator[str]:
-    day = chart.pillars.day
     yield f"{pinyin(day.stem)} {word(day.element, 'en')} day master"
-    yield from (f"{word(chart.strength.grade, 'en')} day master", word(chart.structure, "en"))
-    yield from (word(god, "en") for god in _gods(chart))
-    yield from (pair.en for pair in paired(chart.pillars, chart.strength, _gods(chart)))
+    yield from (f"{word(grade, 'en')} day master", word(chart.structure, "en"))
+    yield from (word(god, "en") for god in gods)
+    yield from (pair.en for pair in pairs)
     yield from (f"Lacks {word(element, 'en')}" for element in chart.missing)
     yield from ("Lacks an element",) if chart.missing else ()
-
-
-def _gods(chart: BaziChart) -> list[str]:
-    """The ten gods a chart shows: of its stems, then of the main stem of each branch."""
-    pillars = chart.pillars.all
-    stems = [pillar.ten_god for pillar in pillars if pillar is not chart.pillars.day]
-    return stems + [pillar.hidden[0].ten_god for pillar in pillars]

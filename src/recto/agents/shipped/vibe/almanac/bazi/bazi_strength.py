@@ -1,14 +1,14 @@
-"""How strong a day master is, by one simple stated method. Refuses to name the special structures (从格, 化格).
+"""Strength of the day master, without the special structures (从格, 化格).
 
-Each sign weighs what WEIGHTS says, a branch's weight shared out over its hidden stems. The score is the share, in per
-cent, that is the day master's own element or the one that brings it forth. An even chart has two fifths: below 40 the
-master is weak, from 50 it is strong, between the two it is balanced. Weak: what supports is favourable. Strong: what
-drains, is held back, or holds back. Balanced: what the chart has least of. Scarcer elements come first.
+Each sign has a weight (WEIGHTS); that of a branch is divided among its hidden stems. The score is the percentage of the
+day master's own element and the one that generates it: weak below 40, strong from 50, else balanced. An even chart has
+40. Favourable elements, scarcest first: if weak, the supporting ones; if strong, all others; if balanced, the two
+scarcest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, cycle_step, word
@@ -17,7 +17,7 @@ from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 from recto.conversation.json import Json
 from recto.page.prompt.reminder import Locale
 
-# The month's branch, the season, weighs most; the day's stem is the master itself and weighs nothing.
+# Weights of stem and branch. The month's branch, the season, has most; the day's stem, the master itself, has none.
 WEIGHTS: Mapping[str, tuple[int, int]] = {"year": (6, 9), "month": (9, 40), "day": (0, 15), "hour": (9, 12)}
 SHARES: Mapping[int, tuple[float, ...]] = {1: (1.0,), 2: (0.7, 0.3), 3: (0.6, 0.3, 0.1)}
 STRONG, WEAK = 50, 40
@@ -32,7 +32,7 @@ METHOD = Bilingual(
 
 @dataclass(frozen=True, kw_only=True)
 class Strength:
-    """The grade (身强, 身弱, 中和), its score, the reasons, the weight of each element, what is favourable."""
+    """Grade (身强, 身弱, 中和), score and reasons, and the weight of each element."""
 
     grade: str
     score: int
@@ -42,24 +42,32 @@ class Strength:
 
 
 def strength_of(pillars: Pillars) -> Strength:
-    """The strength of the day master, by the method this module states."""
+    """Return the strength of the day master."""
     own = pillars.day.element
     supporting = (own, cycle_step(own, 4))
     weights = element_weights(pillars)
-    # Exact but for what fractions of two lose; only then rounded, and down, so that the number shown is of the grade.
+    # Round away the errors of floats. The shown score is rounded down, so that it agrees with the grade.
     score = round(sum(weights[element] for element in supporting), 6)
     grade = "身强" if score >= STRONG else "身弱" if score < WEAK else "中和"
+    scarce_first = sorted(ELEMENTS, key=lambda element: weights[element])
+    match grade:
+        case "身弱":
+            favourable = [element for element in scarce_first if element in supporting]
+        case "身强":
+            favourable = [element for element in scarce_first if element not in supporting]
+        case _:
+            favourable = scarce_first[:2]
     return Strength(
         grade=grade,
         score=int(score),
-        reasons=(_season(pillars, supporting), _roots(pillars, own), _support(pillars, supporting)),
+        reasons=tuple(_reasons(pillars, supporting)),
         weights={element: round(weight) for element, weight in weights.items()},
-        favourable=_favourable(grade, supporting, weights),
+        favourable=tuple(favourable),
     )
 
 
 def element_weights(pillars: Pillars) -> dict[str, float]:
-    """How much of a chart each element is, in per cent."""
+    """Return the percentage of each element in a chart."""
     weights = dict.fromkeys(ELEMENTS, 0.0)
     by_place = {"year": pillars.year, "month": pillars.month, "day": pillars.day}
     for place, pillar in (by_place if pillars.hour is None else {**by_place, "hour": pillars.hour}).items():
@@ -72,13 +80,13 @@ def element_weights(pillars: Pillars) -> dict[str, float]:
 
 
 def visible_counts(pillars: Pillars) -> dict[str, int]:
-    """How many of the signs, stems and branches, are of each element; hidden stems do not count."""
+    """Count the stems and branches of each element, without hidden stems."""
     signs = [element for pillar in pillars.all for element in (pillar.element, pillar.branch_element)]
     return {element: signs.count(element) for element in ELEMENTS}
 
 
 def strength_row(strength: Strength, locale: Locale) -> dict[str, Json]:
-    """The grade with its score, its reasons and the method, in a language."""
+    """Return the row of a strength in a language."""
     return {
         "verdict": word(strength.grade, locale),
         "score": strength.score,
@@ -87,45 +95,26 @@ def strength_row(strength: Strength, locale: Locale) -> dict[str, Json]:
     }
 
 
-def _season(pillars: Pillars, supporting: tuple[str, str]) -> Bilingual:
+def _reasons(pillars: Pillars, supporting: tuple[str, str]) -> Iterator[Bilingual]:
+    """Yield the reasons of a grade: the season, the roots of the day master, and supporting stems."""
+    own = word(pillars.day.element, "en")
     branch, season = pillars.month.branch, pillars.month.hidden[0].element
+    month = f"the month {word(branch, 'en')} is {word(season, 'en')}"
     if season in supporting:
-        return Bilingual(
-            zh=f"得令：生于{branch}月，月令{season}生扶日主",
-            en=f"In season: the month {word(branch, 'en')} is {word(season, 'en')}, which supports the day master",
-        )
-    return Bilingual(
-        zh=f"失令：生于{branch}月，月令{season}不助日主",
-        en=f"Out of season: the month {word(branch, 'en')} is {word(season, 'en')}, no support for the day master",
-    )
-
-
-def _roots(pillars: Pillars, own: str) -> Bilingual:
-    roots = [pillar.branch for pillar in pillars.all if any(hidden.element == own for hidden in pillar.hidden)]
+        zh = f"得令：生于{branch}月，月令{season}生扶日主"
+        yield Bilingual(zh=zh, en=f"In season: {month}, which supports the day master")
+    else:
+        zh = f"失令：生于{branch}月，月令{season}不助日主"
+        yield Bilingual(zh=zh, en=f"Out of season: {month}, no support for the day master")
+    roots = [one.branch for one in pillars.all if any(hidden.element == pillars.day.element for hidden in one.hidden)]
     if roots:
-        return Bilingual(
-            zh=f"得地：日主通根于{'、'.join(roots)}",
-            en=f"Rooted: {word(own, 'en')} is hidden in {', '.join(word(branch, 'en') for branch in roots)}",
-        )
-    return Bilingual(zh="不得地：四支无日主之根", en=f"No root: no branch hides {word(own, 'en')}")
-
-
-def _support(pillars: Pillars, supporting: tuple[str, str]) -> Bilingual:
-    stems = [pillar.stem for pillar in pillars.all if pillar is not pillars.day and pillar.element in supporting]
+        en = f"Rooted: {own} is hidden in {', '.join(word(branch, 'en') for branch in roots)}"
+        yield Bilingual(zh=f"得地：日主通根于{'、'.join(roots)}", en=en)
+    else:
+        yield Bilingual(zh="不得地：四支无日主之根", en=f"No root: no branch hides {own}")
+    stems = [one.stem for one in pillars.all if one is not pillars.day and one.element in supporting]
     if stems:
-        return Bilingual(
-            zh=f"天干有助：{'、'.join(stems)}生扶日主",
-            en=f"Supported by the stems {', '.join(word(stem, 'en') for stem in stems)}",
-        )
-    return Bilingual(zh="天干无助：无印比透出", en="No stem supports the day master")
-
-
-def _favourable(grade: str, supporting: tuple[str, str], weights: Mapping[str, float]) -> tuple[str, ...]:
-    scarce_first = sorted(ELEMENTS, key=lambda element: (weights[element], ELEMENTS.index(element)))
-    match grade:
-        case "身弱":
-            return tuple(element for element in scarce_first if element in supporting)
-        case "身强":
-            return tuple(element for element in scarce_first if element not in supporting)
-        case _:
-            return tuple(scarce_first[:2])
+        en = f"Supported by the stems {', '.join(word(stem, 'en') for stem in stems)}"
+        yield Bilingual(zh=f"天干有助：{'、'.join(stems)}生扶日主", en=en)
+    else:
+        yield Bilingual(zh="天干无助：无印比透出", en="No stem supports the day master")

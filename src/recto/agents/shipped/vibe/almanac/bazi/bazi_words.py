@@ -1,4 +1,4 @@
-"""The words of the four pillars, Chinese and English: stems, branches, elements, ten gods, na yin. Computes nothing."""
+"""Terms of the four pillars in Chinese and English: stems, branches, elements, ten gods, na yin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recto.page.prompt.reminder import Locale
 
-# In the order in which each brings forth the next; each holds back the one after the next.
+# Each generates the next and controls the one after that.
 ELEMENTS: tuple[str, ...] = ("木", "火", "土", "金", "水")
 STEMS: Mapping[str, str] = {
     "甲": "Jia",
@@ -111,7 +111,7 @@ _ENGLISH: Mapping[str, str] = {
 
 
 def word(term: str, locale: Locale) -> str:
-    """A term in a language: 正官 is Direct Officer, 庚 is Geng (庚), 庚午 is Geng Wu (庚午)."""
+    """Return a term in a language: 正官 is Direct Officer, 庚 is Geng (庚), 庚午 is Geng Wu (庚午)."""
     if locale == "zh":
         return term
     if term in _ENGLISH:
@@ -122,11 +122,11 @@ def word(term: str, locale: Locale) -> str:
 
 
 def pinyin(term: str) -> str:
-    """A stem, a branch or a pillar in Latin letters. 午 and 戊 are both Wu, as they sound."""
+    """Return a stem, a branch or a pillar in Latin letters. 午 and 戊 are both Wu."""
     names = {**STEMS, **BRANCHES}
     return " ".join(names[sign] for sign in term)
 
 
 def cycle_step(start: str, steps: int) -> str:
-    """The element so many steps on: one brings forth, two is held back, three holds back, four is what brings forth."""
+    """Return the element some steps on: 1 generated, 2 controlled, 3 controlling, 4 generating."""
     return ELEMENTS[(ELEMENTS.index(start) + steps) % len(ELEMENTS)]

@@ -1,13 +1,18 @@
-"""The pillars of a moment, by the calendar library: stem, branch, what is hidden, ten gods. Refuses to judge them."""
+"""Pillars of a moment, luck cycles (大运) and true solar time, computed with the calendar library.
+
+Luck cycles run forward for a man born in a Yang year and a woman born in a Yin year, else backward. They start after
+the distance from birth to the next (or last) of the twelve terms that begin a month: three days are a year.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import word
-from recto.agents.shipped.vibe.almanac.birth.birth import Birth, LateZi
+from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
+from recto.agents.shipped.vibe.almanac.birth.birth import Birth, Gender, LateZi
 from recto.conversation.json import Json
 from recto.errors import ToolError
 from recto.page.prompt.reminder import Locale
@@ -16,7 +21,8 @@ if TYPE_CHECKING:
     from tyme4py.sixtycycle import HeavenStem, SixtyCycle, SixtyCycleHour  # pyright: ignore[reportMissingTypeStubs] - its source has the types
     from tyme4py.solar import SolarTime  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-# The library tells solar terms in Beijing time.
+
+# The library has solar terms in Beijing time.
 BEIJING = timezone(timedelta(hours=8))
 LATE_ZI_HOUR = 23
 DAY_MASTER = "日主"
@@ -24,7 +30,7 @@ DAY_MASTER = "日主"
 
 @dataclass(frozen=True, kw_only=True)
 class Hidden:
-    """A stem hidden in a branch, main one first."""
+    """A stem hidden in a branch."""
 
     stem: str
     element: str
@@ -33,7 +39,7 @@ class Hidden:
 
 @dataclass(frozen=True, kw_only=True)
 class Pillar:
-    """A stem over a branch, seen from the day master."""
+    """A stem and a branch, with their relations to the day master. The main hidden stem is first."""
 
     stem: str
     branch: str
@@ -69,7 +75,7 @@ class Pillar:
 
 @dataclass(frozen=True, kw_only=True)
 class Pillars:
-    """Four pillars; the hour's is None where the time of birth is not known."""
+    """Four pillars. Without a time of birth, the hour is None."""
 
     year: Pillar
     month: Pillar
@@ -86,9 +92,9 @@ class Pillars:
 
 
 def pillars_of(moment: datetime, clock: datetime, late_zi: LateZi, has_time: bool) -> Pillars:
-    """Year and month by the moment, as solar terms are moments; day and hour by what the clock at the place said.
+    """Return the pillars: year and month by the moment, since solar terms are moments; day and hour by the local clock.
 
-    From 23:00 the hour is the first of the next day. `next_day` turns the day's pillar with it, `same_day` at midnight.
+    From 23:00 the hour is the first of the next day. The day's pillar changes then (`next_day`) or at midnight.
     """
     at_moment, at_clock = sixty_cycle_at(moment.astimezone(BEIJING)), sixty_cycle_at(clock)
     day = at_clock.get_day()
@@ -104,7 +110,7 @@ def pillars_of(moment: datetime, clock: datetime, late_zi: LateZi, has_time: boo
 
 
 def pillar_from(pair: SixtyCycle, master: HeavenStem, ten_god: str | None = None) -> Pillar:
-    """A pair of the cycle of sixty as a pillar, seen from a day master; its own pillar has no ten god but a name."""
+    """Return a pair of the sexagenary cycle as a pillar. The pillar of the day master has no ten god but a name."""
     stem, branch = pair.get_heaven_stem(), pair.get_earth_branch()
     stems = [hidden.get_heaven_stem() for hidden in branch.get_hide_heaven_stems()]
     return Pillar(
@@ -126,19 +132,19 @@ def pillar_from(pair: SixtyCycle, master: HeavenStem, ten_god: str | None = None
 
 
 def stem_of(pillar: Pillar) -> HeavenStem:
-    """The stem of a pillar, as the library has it."""
+    """Return the stem of a pillar as the library's type."""
     from tyme4py.sixtycycle import HeavenStem  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     return HeavenStem.from_name(pillar.stem)
 
 
 def sixty_cycle_at(clock: datetime) -> SixtyCycleHour:
-    """The pairs of year, month, day and hour at a clock time, read as Beijing time. From 23:00 it is the next day."""
+    """Return the pairs of year, month, day and hour at a Beijing time. From 23:00 it is the next day."""
     return solar_time_at(clock).get_sixty_cycle_hour()
 
 
 def solar_time_at(clock: datetime) -> SolarTime:
-    """A clock time, as the library has it."""
+    """Return a clock time as the library's type."""
     from tyme4py.solar import SolarTime  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     return SolarTime.from_ymd_hms(clock.year, clock.month, clock.day, clock.hour, clock.minute, clock.second)
@@ -150,7 +156,7 @@ HOURS, NOON = 24, 12
 
 @dataclass(frozen=True, kw_only=True)
 class SundialTime:
-    """True solar time, and the minutes that were added to standard time to get there."""
+    """True solar time, and the minutes added to standard time."""
 
     local: datetime
     longitude_minutes: float
@@ -158,7 +164,7 @@ class SundialTime:
 
 
 def solar_time(birth: Birth) -> SundialTime:
-    """Standard time corrected by the distance to the zone's meridian, then by the equation of time."""
+    """Return standard time, corrected by the distance to the zone's meridian and by the equation of time."""
     if birth.longitude is None:
         problem = "True solar time needs the longitude of the place of birth, which is not known."
         raise ToolError(f"{problem} Ask for the city, or for latitude and longitude, or compute without it.")
@@ -172,10 +178,95 @@ def solar_time(birth: Birth) -> SundialTime:
 
 
 def equation_of_time(moment: datetime) -> float:
-    """Minutes by which a sundial is ahead of a mean clock: the hour of the true sun at Greenwich less that of UTC."""
+    """Return the minutes by which a sundial at Greenwich is ahead of UTC."""
     from astronomy import Body, HourAngle, Observer, Time  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     at = Time.Make(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
     dial = HourAngle(Body.Sun, at, Observer(0, 0, 0)) + NOON
     clock = moment.hour + moment.minute / 60 + moment.second / 3600
     return ((dial - clock + NOON) % HOURS - NOON) * 60
+
+
+CYCLES, CYCLE_YEARS = 8, 10
+YANG_STEMS = "甲丙戊庚壬"
+AGES = Bilingual(zh="虚岁（出生当年为一岁）", en="nominal (the year of birth counts as one)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycle:
+    """A luck cycle of ten years. Ages count the year of birth as one."""
+
+    pillar: Pillar
+    from_year: int
+    from_age: int
+
+    def row(self, locale: Locale, now: bool) -> dict[str, Json]:
+        to_year = self.from_year + CYCLE_YEARS - 1
+        return {
+            "pillar": word(self.pillar.name, locale),
+            "ten_god": word(self.pillar.ten_god, locale),
+            "branch_ten_god": word(self.pillar.hidden[0].ten_god, locale),
+            "years": f"{self.from_year}-{to_year}",
+            "ages": f"{self.from_age}-{self.from_age + CYCLE_YEARS - 1}",
+            "now": now,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Luck:
+    """Luck cycles: direction (顺行, 逆行), time from birth to the first, its date, and all cycles."""
+
+    direction: str
+    years: int
+    months: int
+    days: int
+    starts: date
+    cycles: tuple[Cycle, ...]
+
+    def current(self, today: date) -> Cycle | None:
+        """Return the cycle of a day; None before the first and after the last."""
+        started = (today.month, today.day) >= (self.starts.month, self.starts.day)
+        years = today.year - self.starts.year - (0 if started else 1)
+        return self.cycles[years // CYCLE_YEARS] if 0 <= years < CYCLES * CYCLE_YEARS else None
+
+    def row(self, locale: Locale, today: date | None) -> dict[str, Json]:
+        now = self.current(today) if today else None
+        after = f"{self.years}年{self.months}个月{self.days}天"
+        if locale == "en":
+            after = f"{self.years} years, {self.months} months, {self.days} days"
+        return {
+            "direction": word(self.direction, locale),
+            "starts_after": after,
+            "starts_on": self.starts.isoformat(),
+            "ages_are": AGES.in_locale(locale),
+            "cycles": [cycle.row(locale, cycle is now) for cycle in self.cycles],
+        }
+
+
+def luck_of(moment: datetime, pillars: Pillars, gender: Gender) -> Luck:
+    """Return the luck cycles of a birth."""
+    from tyme4py.eightchar.provider.impl import DefaultChildLimitProvider  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+    from tyme4py.sixtycycle import SixtyCycle  # pyright: ignore[reportMissingTypeStubs] - its source has the types
+
+    forward = (pillars.year.stem in YANG_STEMS) == (gender == "male")
+    born = solar_time_at(moment.astimezone(BEIJING))
+    term = born.get_term()
+    term = term if term.is_jie() else term.next(-1)
+    wait = DefaultChildLimitProvider().get_info(born, term.next(2) if forward else term)
+    start = wait.get_end_time()
+    month, master = SixtyCycle.from_name(pillars.month.name), stem_of(pillars.day)
+    return Luck(
+        direction="顺行" if forward else "逆行",
+        years=wait.get_year_count(),
+        months=wait.get_month_count(),
+        days=wait.get_day_count(),
+        starts=date(start.get_year(), start.get_month(), start.get_day()),
+        cycles=tuple(
+            Cycle(
+                pillar=pillar_from(month.next(place if forward else -place), master),
+                from_year=start.get_year() + (place - 1) * CYCLE_YEARS,
+                from_age=start.get_year() - born.get_year() + 1 + (place - 1) * CYCLE_YEARS,
+            )
+            for place in range(1, CYCLES + 1)
+        ),
+    )

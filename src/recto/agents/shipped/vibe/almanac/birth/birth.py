@@ -1,4 +1,4 @@
-"""When and where somebody was born, read from what a profile keeps. Refuses to guess the rest."""
+"""Births: parsing, validation and correction of the profile's birth information."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Choice = TypeVar("Choice", bound=str)
 
 
 def text_in(info: Mapping[str, Json], name: str) -> str:
-    """A text without blanks around it; empty where there is none."""
+    """Return a text without surrounding whitespace, empty if missing."""
     value = info.get(name)
     if value is None:
         return ""
@@ -27,7 +27,7 @@ def text_in(info: Mapping[str, Json], name: str) -> str:
 
 
 def flag_in(info: Mapping[str, Json], name: str) -> bool | None:
-    """Yes, no, or None where nothing is said."""
+    """Return a flag, or None if missing."""
     value = info.get(name)
     if value is None or isinstance(value, bool):
         return value
@@ -35,7 +35,7 @@ def flag_in(info: Mapping[str, Json], name: str) -> bool | None:
 
 
 def choice_in(info: Mapping[str, Json], name: str, choices: Mapping[str, Choice]) -> Choice | None:
-    """What a word stands for, in any case of its letters; None where nothing is said."""
+    """Return the choice that a word stands for, ignoring case; None if missing."""
     text = text_in(info, name).lower()
     if text and text not in choices:
         allowed = ", ".join(dict.fromkeys(choices.values()))
@@ -44,7 +44,7 @@ def choice_in(info: Mapping[str, Json], name: str, choices: Mapping[str, Choice]
 
 
 def coordinates_in(info: Mapping[str, Json]) -> tuple[float, float] | None:
-    """Latitude and longitude in degrees; None where neither is given."""
+    """Return latitude and longitude in degrees; None if both are missing."""
     latitude, longitude = _degrees(info, "latitude", 90), _degrees(info, "longitude", 180)
     if (latitude is None) != (longitude is None):
         raise ToolError("Latitude and longitude belong together. Give both, or neither and a `place`.")
@@ -67,9 +67,9 @@ def _degrees(info: Mapping[str, Json], name: str, limit: int) -> float | None:
 Gender = Literal["male", "female"]
 LateZi = Literal["next_day", "same_day"]
 
-# In some years before, the calendar's month changes on another day than the solar term it follows.
+# In some earlier years, the calendar's month does not change with its solar term.
 FIRST_YEAR, LAST_YEAR = 1700, 2200
-# Without a time the day goes by its middle, which is never more than half a day wrong.
+# Noon stands for an unknown time, since it is at most half a day off.
 NOON = time(12)
 GENDERS: Mapping[str, Gender] = {
     **dict.fromkeys(("male", "man", "m", "boy", "男", "男性", "男生", "男的", "乾造"), "male"),
@@ -80,24 +80,23 @@ CALENDARS: Mapping[str, Calendar] = {
     **dict.fromkeys(("lunar", "chinese", "农历", "阴历", "旧历"), "lunar"),
 }
 LATE_ZI: Mapping[str, LateZi] = {"next_day": "next_day", "same_day": "same_day"}
-# Names some systems have for whatever their own zone is, and for none; and other counts of seconds.
+# Names of some systems for their own zone, for none, and for other counts of seconds.
 NO_ZONES, NO_ZONE_FOLDERS = ("localtime", "factory", "posixrules"), ("posix/", "right/")
-# Where a day begins first.
+# The zone in which a day begins first.
 FIRST_ZONE = timezone(timedelta(hours=14))
 ASK_AGAIN = "Ask for the birth date again."
-# What goes by a place, and says nothing once that is another.
+# Fields that depend on the place.
 OF_A_PLACE = ("latitude", "longitude", "timezone")
-# A box around China: coordinates within it may stand without a time zone.
+# A box around China. Coordinates within it need no time zone.
 CHINA_LATITUDES, CHINA_LONGITUDES = (18.0, 54.0), (73.0, 135.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Birth:
-    """A birth. `local` is what the clock on the wall said; `moment` is the same in UTC; without a time both are noon's.
+    """A birth. `local` is the local clock time, `moment` is the same in UTC; without a time both are of noon.
 
-    `zone_assumed` where neither a zone nor the place tells the zone, so that it is taken to be China's. `capital` is
-    the city that stands for the province that was named.
-    `true_solar_time` and `late_zi` are options of the pillars, kept here because they are asked for with the rest.
+    With `zone_assumed` the zone is China's, because neither a zone nor a known place was given. `capital` stands for a
+    province without a city. `true_solar_time` and `late_zi` are options of the pillars.
     """
 
     local: datetime
@@ -115,20 +114,20 @@ class Birth:
 
     @property
     def summer_time(self) -> timedelta:
-        """By how much the clock was ahead of standard time."""
-        # Some zones have it the other way round: Ireland's winter is called an hour behind its standard time.
+        """The time by which the clock was ahead of standard time."""
+        # Some zones are reversed: Ireland's winter time is an hour behind its standard time.
         days = (self.local, self.local.replace(month=1, day=15), self.local.replace(month=7, day=15))
         ahead = [day.replace(tzinfo=self.zone).dst() or timedelta() for day in days]
         return ahead[0] - min(timedelta(), *ahead)
 
     @property
     def standard(self) -> datetime:
-        """What the clock would have said without summer time."""
+        """The clock time without summer time."""
         return self.local - self.summer_time
 
     @property
     def clock_turned(self) -> timedelta:
-        """How far the clock was just then put on (that time was skipped) or back (it came twice); mostly not at all."""
+        """The clock change at that moment: forward (the time was skipped), back (it came twice), usually zero."""
         first, second = (self.local.replace(tzinfo=self.zone, fold=fold).utcoffset() for fold in (0, 1))
         return (second or timedelta()) - (first or timedelta())
 
@@ -138,7 +137,7 @@ class Birth:
 
 
 def read_birth(info: Mapping[str, Json]) -> Birth:
-    """A birth from a profile's birth_info. A ToolError says what is wrong with it and what to give instead."""
+    """Parse a profile's `birth_info`. Raises ToolError with a remedy."""
     form = normalise(info)
     day = _solar_date(text_in(form, "date"), form.get("calendar") == "lunar", bool(form.get("leap_month")))
     clock = read_time(text_in(form, "time"))
@@ -163,14 +162,13 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
 
 
 def check_birth(info: Mapping[str, Json], now: datetime) -> None:
-    """Refuse a day or a time there is none of, and one that has not come yet where the birth was."""
+    """Raise ToolError for an invalid date or time, and for one in the future at the place of birth."""
     birth_date = read_date(text_in(info, "date"))
     calendar, leap = _calendar(info, birth_date)
     day, clock = _solar_date(birth_date.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
     try:
         zone: tzinfo = _zone(_zone_name(info, find_place(text_in(info, "place"))))
     except ToolError:
-        # Somewhere: it is no later than where a day begins first.
         zone = FIRST_ZONE
     local = now.astimezone(zone).replace(tzinfo=None)
     if datetime.combine(day, clock or time.min) > local:
@@ -179,10 +177,9 @@ def check_birth(info: Mapping[str, Json], now: datetime) -> None:
 
 
 def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
-    """The form a profile keeps: what was given, in one spelling each, with nothing filled in.
+    """Return the stored form of a birth: the given values in one spelling, with unknown fields unchanged.
 
-    The time zone and the coordinates of a named place are looked up when read, so that a corrected place corrects them.
-    Fields that say nothing of a birth stay as they are.
+    Reading looks up time zone and coordinates of a place, so that a corrected place corrects them.
     """
     birth_date = read_date(text_in(info, "date"))
     calendar, leap = _calendar(info, birth_date)
@@ -207,15 +204,15 @@ def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def read_gender(text: str) -> Gender | None:
-    """The gender of 女, Female or girl; None of an empty text. Any other is refused: luck cycles go by one of two."""
+    """Return the gender of a word such as 女, Female or girl; None if empty. Raises ToolError for others."""
     return choice_in({"gender": text}, "gender", GENDERS)
 
 
 def correct(birth_info: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
-    """What is known of a birth with what was said of it since; to be normalised then.
+    """Merge changes into a birth; the result is not yet normalised.
 
-    A new date is of the calendar that was known, unless its words or `calendar` say which. The leap month stays with
-    its month. Another place has other coordinates and another zone. An empty text takes away what was known.
+    A new date is in the calendar of the old one, unless its words or `calendar` name another. A leap month is valid for
+    its month only; coordinates and zone for their place. An empty text deletes a value.
     """
     changes = {name: value for name, value in changes.items() if value is not None}
     new_date = read_date(text_in(changes, "date")) if text_in(changes, "date") else None
@@ -239,7 +236,7 @@ def _is_same_month(birth_info: Mapping[str, Json], changes: Mapping[str, Json], 
 
 
 def _calendar(info: Mapping[str, Json], birth_date: WrittenDate) -> tuple[Calendar, bool]:
-    """The calendar of a date and whether its month is a leap one: by the date's words, or as is said beside it."""
+    """Return the calendar of a date, and True if its month is a leap month, by the date's words or the other fields."""
     kind, flag = choice_in(info, "calendar", CALENDARS), flag_in(info, "leap_month")
     subject = f"The birth date {text_in(info, 'date')!r}"
     if kind and birth_date.calendar and kind != birth_date.calendar:
@@ -286,7 +283,7 @@ def _from_lunar(year: int, month: int, day: int, leap: bool) -> date:
 
 
 def _zone_name(form: Mapping[str, Json], place: Place | None) -> str:
-    """The zone that was given, else the place's, else China's: but never for a place that is plainly somewhere else."""
+    """Return the given zone, else the place's, else China's unless the place is abroad."""
     if zone := text_in(form, "timezone"):
         return zone
     if place is not None:

@@ -1,4 +1,4 @@
-"""Dates and times as people write them, in digits, Chinese and English. Refuses what could mean two."""
+"""Dates and times as people write them, in digits, Chinese and English. Ambiguous ones raise ToolError."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ONE_SCRIPT = str.maketrans("時點農陰陽曆歷閏臘號舊國", "时点农�
 
 _LUNAR_NAME = r"农历|阴历|旧历|夏历|\blunar(?:\s+calendar)?\b|\bchinese\s+calendar\b"
 _SOLAR_NAME = r"公历|阳历|新历|西历|国历|\b(?:solar|gregorian)(?:\s+calendar)?\b"
-# 闰年 is a year with a leap month, or one with a leap day: it says nothing of the month.
+# 闰年 is a year with a leap month or a leap day, so it does not name a month.
 _LEAP_NAME = r"闰月|闰(?!年)|\bleap\s+month\b"
-# Words that no solar date has.
+# Words of lunar dates only.
 _LUNAR = re.compile(rf"{_LUNAR_NAME}|{_LEAP_NAME}|正月|冬月|腊月|[初廿卅]")
 _SOLAR, _LEAP = re.compile(_SOLAR_NAME), re.compile(_LEAP_NAME)
 _BESIDE = re.compile(rf"{_LUNAR_NAME}|{_SOLAR_NAME}|{_LEAP_NAME}|[(),:\[\]【】、。]")
@@ -50,7 +50,7 @@ _DOUBLE_HOUR = re.compile(rf"(?P<late>[早晚夜]?)(?P<branch>[{BRANCHES}])时")
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenDate:
-    """A date as somebody wrote it. `calendar` is None where its words could be of either."""
+    """A parsed date. `calendar` is None if the words fit both."""
 
     year: int
     month: int
@@ -60,12 +60,12 @@ class WrittenDate:
 
     @property
     def iso(self) -> str:
-        """Year, month and day in digits, whichever calendar they are of."""
+        """Year, month and day in digits, in the calendar of the date."""
         return f"{self.year:04}-{self.month:02}-{self.day:02}"
 
 
 def read_date(text: str) -> WrittenDate:
-    """The date of 1990-05-15, 1990/5/15, 19900515, 1990年5月15日, 一九九〇年腊月廿三 or 农历1990年闰五月初一."""
+    """Parse 1990-05-15, 1990/5/15, 19900515, 1990年5月15日, 一九九〇年腊月廿三 or 农历1990年闰五月初一."""
     words = _one_script(text)
     lunar, solar = bool(_LUNAR.search(words)), bool(_SOLAR.search(words))
     if lunar and solar:
@@ -75,7 +75,12 @@ def read_date(text: str) -> WrittenDate:
     plain = _in_digits(_BESIDE.sub(" ", words)).strip()
     match = _DATE.fullmatch(plain) or _COMPACT_DATE.fullmatch(plain)
     if match is None:
-        raise _no_date(words, text)
+        problem = f"The birth date {text!r} cannot be read." if text else "The birth date is missing."
+        if _CYCLE_YEAR.search(words):
+            problem = f"The birth date {text!r} names its year by stem and branch, which come again every sixty years."
+            raise ToolError(f"{problem} Ask for the year as a number, and give the date as 农历1990年四月廿一.")
+        how = "such as 1990-05-15 or 1990年5月15日; a lunar one as 农历1990年四月廿一"
+        raise ToolError(f"{problem} Give `date` as year, month and day, {how}.")
     year, month, day = (int(part) for part in match.groups())
     if not 1 <= month <= MONTHS or not 1 <= day <= LONGEST_MONTH:
         raise ToolError(f"There is no day {day} of a month {month}. Give `date` as year, month, day: 1990-05-15.")
@@ -83,19 +88,19 @@ def read_date(text: str) -> WrittenDate:
 
 
 def read_time(text: str) -> time | None:
-    """The time of 14:30, 14点30分, 下午2点半, 2:30 PM or 辰时 (its middle); None where it is said to be unknown."""
+    """Parse 14:30, 14点30分, 下午2点半, 2:30 PM or 辰时 (its middle). Return None for an unknown time."""
     plain = _in_digits(_one_script(text)).replace(" ", "")
     if plain in UNKNOWN_TIMES:
         return None
     if match := _DOUBLE_HOUR.fullmatch(plain):
-        # The middle of a double hour. 子时 spans midnight: its middle begins the day that was named.
+        # The middle of a double hour. 子时 spans midnight, so its middle begins the day.
         branch = match["branch"]
         late = match["late"]
         if late and branch != BRANCHES[0]:
             raise _unreadable(text)
         return time(23, 30) if late in ("晚", "夜") else time(2 * BRANCHES.index(branch), 30 if late else 0)
     match = _CLOCK.fullmatch(plain)
-    # A bare number may be an hour or half a date; 上午2点PM says two things.
+    # A bare number is ambiguous; 上午2点PM contradicts itself.
     if match is None or not any(match.group("before", "mark", "after")) or all(match.group("before", "after")):
         raise _unreadable(text)
     minute = 30 if match["half"] else 15 * int(match["quarter"] or 0) or int(match["minute"] or 0)
@@ -108,28 +113,19 @@ def read_time(text: str) -> time | None:
 
 
 def _one_script(text: str) -> str:
-    """One width, lower case, simplified where a date or a time is told by it."""
+    """Normalise width, case and traditional characters of dates and times."""
     return unicodedata.normalize("NFKC", text).strip().lower().translate(_ONE_SCRIPT)
 
 
-def _no_date(words: str, text: str) -> ToolError:
-    if _CYCLE_YEAR.search(words):
-        problem = f"The birth date {text!r} names its year by stem and branch, which come again every sixty years."
-        return ToolError(f"{problem} Ask for the year as a number, and give the date as 农历1990年四月廿一.")
-    problem = f"The birth date {text!r} cannot be read." if text else "The birth date is missing."
-    how = "such as 1990-05-15 or 1990年5月15日; a lunar one as 农历1990年四月廿一"
-    return ToolError(f"{problem} Give `date` as year, month and day, {how}.")
-
-
 def _in_digits(words: str) -> str:
-    """Chinese numerals, and months that have names, as digits."""
+    """Replace Chinese numerals and month names by digits."""
     for name, number in _MONTH_NAMES.items():
         words = words.replace(name, number)
     return _NUMERAL.sub(lambda match: _number(match[0]), words)
 
 
 def _number(numeral: str) -> str:
-    """二十三 and 廿三 are 23, 初五 is 5, 一九九〇 is 1990; what is no number, such as 初十一, stays as it is."""
+    """Convert 二十三 and 廿三 to 23, 初五 to 5, 一九九〇 to 1990; leave others, such as 初十一, unchanged."""
     if not any(digit in _TENS for digit in numeral):
         return "".join(str(_DIGITS[digit]) for digit in numeral)
     if not _TENS_NUMERAL.fullmatch(numeral):
@@ -147,7 +143,7 @@ def _hour_of_day(hour: int, part: str, text: str) -> int:
     if part in (*_MORNING, *_NOON) and hour == HALF_DAY:
         return HALF_DAY if part in (*_NOON, "上午") else 0
     if hour == 0 or hour > HALF_DAY:
-        # 下午14点 says the same thing twice; 上午14点 contradicts itself.
+        # 下午14点 is redundant; 上午14点 contradicts itself.
         if (hour == 0 and part == "凌晨") or (hour > HALF_DAY and part in (*_AFTERNOON, *_EVENING)):
             return hour
         raise _unreadable(text)

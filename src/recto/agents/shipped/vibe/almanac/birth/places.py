@@ -1,4 +1,4 @@
-"""Where the larger cities lie, by Chinese or English name, read once from cities.csv. A name it lacks is None."""
+"""Larger cities by Chinese or English name, from `cities.csv`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 
 HOME, HOME_ZONE = "中国", "Asia/Shanghai"
 HOME_NAMES, ENGLISH_HOME_NAMES = ("中华人民共和国", "中国"), ("china", "prc")
-# What may follow the name of a province, or of a state.
+# Endings after the name of a province or state.
 _REGION_END = re.compile("(?:维吾尔|壮族|回族)?自治区|特别行政区|省|市|州")
-# What may follow the name of a city: its rank, or a part of it. A bare 区 is a part of some other city: 朝阳区.
+# Text after the name of a city: its rank, or a part of it. A bare 区 is part of another city: 朝阳区.
 _CITY_END = re.compile(r"(?:市|地区|州|盟|\w*自治州|特别行政区)(?:\w*)|县|\w+(?:区|县|镇|乡|村|街道|旗|市)|")
 _VILLAGE = re.compile("[村镇乡县旗]$")
 _ENGLISH_RANKS = re.compile(r"\b(?:city|shi|province|municipality|sheng|state)\b")
@@ -25,7 +25,7 @@ _DISTRICT = re.compile(r".*\b(?:district|county|qu)\b\s*")
 _CHINESE = re.compile(r"[㐀-鿿]")
 _SEPARATORS = re.compile(r"[\s,·・、/()-]+")
 _ENGLISH_PARTS = re.compile(r"[,·・、/()]+")
-# A part of a city without its rank: 海淀. One sign more may make it another place: 阿里山.
+# A part of a city without its rank: 海淀. One more character may name another place: 阿里山.
 _PART = re.compile(r"[㐀-鿿]{2,}")
 
 CAPITAL = Bilingual(
@@ -38,10 +38,7 @@ QueryT = TypeVar("QueryT")
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A city: its names, degrees north and east, and the IANA name of its time zone.
-
-    `capital_of` is the province that was named, where the city only stands for it.
-    """
+    """A city: names, degrees north and east, IANA time zone. `capital_of` is the province it stands for, if any."""
 
     name: str
     english: str
@@ -65,34 +62,26 @@ class _Row:
 
 
 def find_place(name: str) -> Place | None:
-    """北京, 北京市, 北京海淀, 中国北京, 海淀区，北京, 广东省深圳市南山区, Beijing, "Paris, France".
+    """Return the city of a name such as 北京, 北京海淀, 中国北京, 海淀区，北京, 广东省深圳市南山区, "Paris, France".
 
-    A province stands for its capital. Where two cities share an English name and no province is named, it is the one
-    that stands first in the table.
+    A province stands for its capital. Of two cities with the same English name, the first in the table is used.
     """
     is_chinese = bool(_CHINESE.search(name))
     parts = [part for part in (_SEPARATORS if is_chinese else _ENGLISH_PARTS).split(_plain(name)) if part.strip()]
-    # From the largest to the smallest, or the other way round.
+    # From the largest to the smallest, or reversed.
     orders = (parts, parts[::-1])
-    return _find_chinese(orders) if is_chinese else _find_english(orders)
-
-
-def _find_chinese(orders: Sequence[Sequence[str]]) -> Place | None:
-    texts = ["".join(parts) for parts in orders]
-    row = _first(_find_named, texts)
-    if row is None and (province := _first(_province, texts)):
-        return _capital(province)
-    row = row or _first(_with_part, texts) or _first(_without_last, orders)
-    return row.place if row else None
-
-
-def _find_english(orders: Sequence[Sequence[str]]) -> Place | None:
-    whole = [[words for part in parts if (words := _words(_DISTRICT.sub("", part)))] for parts in orders]
-    texts = [" ".join(parts) for parts in whole]
-    row = _first(_english_named, texts)
-    if row is None and (province := _first(_english_province, texts)):
-        return _capital(province)
-    row = row or _english_part(whole[1])
+    if is_chinese:
+        texts = ["".join(parts) for parts in orders]
+        row, province = _first(_find_named, texts), _first(_province, texts)
+    else:
+        orders = [[words for part in parts if (words := _words(_DISTRICT.sub("", part)))] for parts in orders]
+        texts = [" ".join(parts) for parts in orders]
+        row, province = _first(_english_named, texts), _first(_english_province, texts)
+    if row is None and province:
+        name = province.regions[1]
+        return province.place if name in province.chinese else replace(province.place, capital_of=name)
+    if row is None:
+        row = _first(_with_part, texts) or _first(_without_last, orders) if is_chinese else _english_part(orders[1])
     return row.place if row else None
 
 
@@ -100,13 +89,8 @@ def _first(look: Callable[[QueryT], _Row | None], queries: Sequence[QueryT]) -> 
     return next((row for one in queries if (row := look(one))), None)
 
 
-def _capital(row: _Row) -> Place:
-    province = row.regions[1]
-    return row.place if province in row.chinese else replace(row.place, capital_of=province)
-
-
 def capital_note(province: str, capital: Place) -> Bilingual:
-    """That only a province was named, and which city stands for it."""
+    """Return the note that a capital stands for a province."""
     return Bilingual(
         zh=CAPITAL.zh.format(place=province, city=capital.name),
         en=CAPITAL.en.format(place=province, city=capital.english),
@@ -114,12 +98,12 @@ def capital_note(province: str, capital: Place) -> Bilingual:
 
 
 def is_abroad(name: str) -> bool:
-    """Whether a place that is not in the table is plainly outside China: by its country, its city, or its language."""
+    """Return True if an unknown place is outside China, by its country, its city or its language."""
     if home_zone(name):
         return False
     plain = _plain(name)
     if _CHINESE.search(plain):
-        # A village may begin like a city elsewhere: 河内村.
+        # A village may begin like a foreign city: 河内村.
         foreign = [row for row in _rows() if not row.at_home]
         cities = () if _VILLAGE.search(plain) else (name for row in foreign for name in row.chinese)
         return plain.startswith((*(region for row in foreign for region in row.regions), *cities))
@@ -127,7 +111,7 @@ def is_abroad(name: str) -> bool:
 
 
 def home_zone(name: str) -> str | None:
-    """The zone of a place in China that is not in the table, by the province or the country it names; else None."""
+    """Return the zone of an unknown place in China, by its province or country; else None."""
     plain = _plain(name)
     if _CHINESE.search(plain):
         text = _SEPARATORS.sub("", plain)
@@ -143,23 +127,28 @@ def home_zone(name: str) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """One width, lower case, no accents."""
+    """Normalise width and case, and remove accents."""
     parts = unicodedata.normalize("NFKD", name).lower().replace("臺", "台").replace("’", "'")
     return "".join(part for part in parts if not unicodedata.combining(part)).replace("ø", "o").strip()
 
 
 def _words(text: str) -> str:
-    """English words with one blank between, without apostrophes, full stops and ranks: `xian`, `new york`."""
+    """Return English words without apostrophes, full stops and ranks: `xian`, `new york`."""
     bare = _SEPARATORS.sub(" ", text.replace("'", "").replace(".", ""))
     return " ".join(_ENGLISH_RANKS.sub(" ", bare).split())
 
 
 def _find_named(text: str) -> _Row | None:
-    return next((row for row in _rows() if _says_chinese(row, text)), None)
+    for row in _rows():
+        names = [name for name in row.chinese if name in text]
+        forms = _without_regions(row, text) if names else ()
+        if any(form.startswith(name) and _CITY_END.fullmatch(form, len(name)) for form in forms for name in names):
+            return row
+    return None
 
 
 def _with_part(text: str) -> _Row | None:
-    """The city in China that a text begins with, where a part of it follows; the nearest, if there are several."""
+    """Return the city in China whose name, followed by a part of it, is the text; of several, the nearest."""
     ends = (
         (len(form) - len(name), place, row)
         for place, row in enumerate(_cities_with_parts())
@@ -171,7 +160,7 @@ def _with_part(text: str) -> _Row | None:
 
 
 def _without_last(parts: Sequence[str]) -> _Row | None:
-    """The city before a part of it that we do not know, 东京 新宿; but not before a country or state it is not in."""
+    """Return the city before an unknown part (东京 新宿), but not before a foreign country or state."""
     *before, last = parts or ("",)
     if not before or any(last in row.regions for row in _rows()):
         return None
@@ -180,7 +169,7 @@ def _without_last(parts: Sequence[str]) -> _Row | None:
 
 @cache
 def _cities_with_parts() -> tuple[_Row, ...]:
-    """Cities in China, but those with the name of a province that has another capital: a part may be anywhere there."""
+    """Return the cities in China, except those named like a province with another capital."""
     homes = [row for row in _rows() if row.at_home]
     capitals = {row.regions: row for row in reversed(homes)}
     return tuple(row for row in homes if capitals[row.regions] is row or row.regions[1] not in row.chinese)
@@ -191,14 +180,8 @@ def _provinces() -> tuple[str, ...]:
     return tuple({region for row in _rows() if row.at_home for region in row.regions[1:]})
 
 
-def _says_chinese(row: _Row, text: str) -> bool:
-    names = [name for name in row.chinese if name in text]
-    forms = _without_regions(row, text) if names else ()
-    return any(form.startswith(name) and _CITY_END.fullmatch(form, len(name)) for form in forms for name in names)
-
-
 def _without_regions(row: _Row, text: str) -> Iterator[str]:
-    """A text, then the same without its country, then without its province too."""
+    """Yield a text, also without its country, and without its province."""
     yield text
     for region in row.regions:
         if text.startswith(region):
@@ -209,37 +192,23 @@ def _without_regions(row: _Row, text: str) -> Iterator[str]:
 
 def _province(text: str) -> _Row | None:
     bare = text.removeprefix(HOME).removesuffix(HOME)
-    return next(
-        (
-            row
-            for row in _rows()
-            if row.at_home
-            and any(
-                (bare == name or (bare.startswith(name) and bool(_REGION_END.fullmatch(bare, len(name)))))
-                for name in row.regions[1:]
-            )
-        ),
-        None,
-    )
+    for row in _rows():
+        for name in row.regions[1:] if row.at_home else ():
+            if bare == name or (bare.startswith(name) and _REGION_END.fullmatch(bare, len(name))):
+                return row
+    return None
 
 
 def _english_named(words: str) -> _Row | None:
-    return next(
-        (
-            row
-            for row in _rows()
-            if any(
-                words == name or (words.startswith(name + " ") and _all_regions(row, words.removeprefix(name + " ")))
-                for name in row.english
-                if words.startswith(name)
-            )
-        ),
-        None,
-    )
+    for row in _rows():
+        for name in row.english:
+            if words == name or (words.startswith(name + " ") and _all_regions(row, words.removeprefix(name + " "))):
+                return row
+    return None
 
 
 def _english_part(parts: Sequence[str]) -> _Row | None:
-    """The city in China whose part is named, from the largest to the smallest: Pudong, Shanghai; Shenzhen Nanshan."""
+    """Return the city in China with a named part: Pudong, Shanghai; Shenzhen Nanshan."""
     cities = _cities_with_parts()
     full_matches = (row for part in parts for row in cities if part in row.english)
     prefix_matches = (
@@ -249,7 +218,7 @@ def _english_part(parts: Sequence[str]) -> _Row | None:
 
 
 def _all_regions(row: _Row, words: str) -> bool:
-    """Whether words are nothing but names of where the city lies: `texas usa`."""
+    """Return True if words are only names of the city's regions: `texas usa`."""
     if not words:
         return True
     regions = (*row.english_regions, *row.english)
@@ -267,21 +236,19 @@ def _english_province(words: str) -> _Row | None:
 @cache
 def _rows() -> tuple[_Row, ...]:
     text = files("recto.agents.shipped.vibe.almanac").joinpath("cities.csv").read_text(encoding="utf-8")
-    return tuple(_row(fields) for fields in csv.DictReader(text.splitlines()))
-
-
-def _row(fields: dict[str, str]) -> _Row:
-    chinese = tuple(fields["chinese"].split("|"))
-    return _Row(
-        place=Place(
-            name=chinese[0],
-            english=fields["english"].split("|")[0],
-            latitude=float(fields["latitude"]),
-            longitude=float(fields["longitude"]),
-            zone=fields["zone"],
-        ),
-        chinese=chinese,
-        english=tuple(_words(_plain(name)) for name in fields["english"].split("|")),
-        regions=tuple(fields["regions_chinese"].split("|")),
-        english_regions=tuple(_words(_plain(name)) for name in fields["regions_english"].split("|")),
+    return tuple(
+        _Row(
+            place=Place(
+                name=fields["chinese"].split("|")[0],
+                english=fields["english"].split("|")[0],
+                latitude=float(fields["latitude"]),
+                longitude=float(fields["longitude"]),
+                zone=fields["zone"],
+            ),
+            chinese=tuple(fields["chinese"].split("|")),
+            english=tuple(_words(_plain(name)) for name in fields["english"].split("|")),
+            regions=tuple(fields["regions_chinese"].split("|")),
+            english_regions=tuple(_words(_plain(name)) for name in fields["regions_english"].split("|")),
+        )
+        for fields in csv.DictReader(text.splitlines())
     )

@@ -1,4 +1,4 @@
-"""Aspects: angles between two bodies that count, and how near they are. Refuses orbs under which two kinds overlap."""
+"""Aspects: notable angles between two bodies, and their orbs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from recto.errors import SettingsError
 AspectKind = Literal["conjunction", "sextile", "square", "trine", "opposition"]
 ANGLES: Mapping[AspectKind, int] = {"conjunction": 0, "sextile": 60, "square": 90, "trine": 120, "opposition": 180}
 LIGHTS: tuple[Body, ...] = ("sun", "moon")
-# Half of the least distance between two kinds.
+# Half of the smallest distance between two kinds; wider orbs would overlap.
 WIDEST = 15
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrbSettings:
-    """How many degrees an aspect may be off. `light` is added where Sun or Moon takes part."""
+    """Largest deviation of each aspect in degrees. `light` is added for Sun and Moon."""
 
     conjunction: float = 8
     sextile: float = 6
@@ -37,21 +37,12 @@ class OrbSettings:
                 raise SettingsError(name=kind, value=self.of(kind), allowed=allowed)
 
     def of(self, kind: AspectKind) -> float:
-        """The orb of a kind, without Sun and Moon."""
-        match kind:
-            case "conjunction":
-                return self.conjunction
-            case "sextile":
-                return self.sextile
-            case "square":
-                return self.square
-            case "trine":
-                return self.trine
-            case "opposition":
-                return self.opposition
+        """Return the orb of a kind, without Sun and Moon."""
+        orb: float = getattr(self, kind)
+        return orb
 
     def between(self, kind: AspectKind, first: Body, second: Body) -> float:
-        """The orb of a kind between two bodies."""
+        """Return the orb of a kind between two bodies."""
         return self.of(kind) + (self.light if first in LIGHTS or second in LIGHTS else 0)
 
 
@@ -60,7 +51,7 @@ ORBS = OrbSettings()
 
 @dataclass(frozen=True, kw_only=True)
 class Aspect:
-    """Two bodies at an angle. `orb` is how many degrees it is off; `applying` that it becomes closer."""
+    """An aspect between two bodies. `orb` is its deviation in degrees, which shrinks if `applying`."""
 
     first: Body
     second: Body
@@ -70,7 +61,7 @@ class Aspect:
 
 
 def aspects(where: Mapping[Body, Position], orbs: OrbSettings = ORBS) -> tuple[Aspect, ...]:
-    """Every aspect between the bodies given, the closest first."""
+    """Return the aspects between bodies, the closest first."""
     candidates = (
         aspect((first, where[first]), (second, where[second]), orbs) for first, second in combinations(where, 2)
     )
@@ -78,7 +69,7 @@ def aspects(where: Mapping[Body, Position], orbs: OrbSettings = ORBS) -> tuple[A
 
 
 def aspect(one: tuple[Body, Position], other: tuple[Body, Position], orbs: OrbSettings = ORBS) -> Aspect | None:
-    """The aspect between two bodies, or None. Who comes first changes nothing but that."""
+    """Return the aspect between two bodies, or None."""
     (first, here), (second, there) = one, other
     way = turn(here.longitude, there.longitude)
     growth = (there.speed - here.speed) * (1 if way >= 0 else -1)

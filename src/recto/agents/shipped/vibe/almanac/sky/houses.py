@@ -1,6 +1,6 @@
-"""Ascendant, midheaven and the twelve houses of a place at a moment. Refuses Placidus where it does not exist.
+"""Ascendant, midheaven and the twelve houses of a place at a moment.
 
-Everything is in degrees. `sidereal` is the local apparent sidereal time as an angle, `obliquity` that of the ecliptic.
+All angles are in degrees. `sidereal` is the local apparent sidereal time, `obliquity` that of the ecliptic.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Literal, get_args
 HouseSystem = Literal["placidus", "whole_sign"]
 HOUSE_SYSTEMS: tuple[HouseSystem, ...] = get_args(HouseSystem)
 
-# Each round leaves at most two thirds of the error, so that these are enough for a billionth of a degree.
+# Each round leaves at most two thirds of the error, so these are enough for a billionth of a degree.
 ROUNDS = 64
 EXACT = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Houses:
-    """Where the twelve houses begin, the first house first, and by which system. The angles are the same in each."""
+    """Cusps of the twelve houses in a system. Ascendant and midheaven do not depend on the system."""
 
     system: HouseSystem
     ascendant: float
@@ -28,14 +28,14 @@ class Houses:
     cusps: tuple[float, ...]
 
     def house_of(self, longitude: float) -> int:
-        """The number of the house a longitude is in: from its cusp on, up to the next."""
+        """Return the number of the house of a longitude."""
         along = [(cusp - self.cusps[0]) % 360 for cusp in self.cusps]
         distance = (longitude - self.cusps[0]) % 360
         return next((house for house, (_, end) in enumerate(pairwise(along), 1) if distance < end), len(along))
 
 
 def houses(*, sidereal: float, latitude: float, obliquity: float, system: HouseSystem = "placidus") -> Houses:
-    """The houses. Within the polar circles Placidus has none: they are whole signs there, and `system` says so."""
+    """Return the houses. Within the polar circles Placidus does not exist, so the result has whole signs."""
     rising = ascendant(sidereal=sidereal, latitude=latitude, obliquity=obliquity)
     top = midheaven(sidereal=sidereal, obliquity=obliquity)
     if system == "placidus" and has_placidus(latitude, obliquity):
@@ -53,20 +53,20 @@ def houses(*, sidereal: float, latitude: float, obliquity: float, system: HouseS
 
 
 def has_placidus(latitude: float, obliquity: float) -> bool:
-    """Whether every degree of the ecliptic rises and sets there, so that its arcs can be divided."""
+    """Return True if every degree of the ecliptic rises and sets, so that its arcs can be divided."""
     return abs(latitude) < 90 - obliquity
 
 
 def midheaven(*, sidereal: float, obliquity: float) -> float:
-    """The degree of the ecliptic that is on the meridian."""
+    """Return the degree of the ecliptic on the meridian."""
     return _longitude(radians(sidereal), radians(obliquity))
 
 
 def ascendant(*, sidereal: float, latitude: float, obliquity: float) -> float:
-    """The degree of the ecliptic that is on the eastern horizon."""
+    """Return the degree of the ecliptic on the eastern horizon."""
     angle, north, tilt = radians(sidereal), radians(latitude), radians(obliquity)
     longitude = atan2(cos(angle) * cos(north), -(sin(angle) * cos(tilt) * cos(north) + sin(north) * sin(tilt)))
-    # Within the polar circles the formula may give the other crossing, which is in the west.
+    # Within the polar circles the formula may give the western crossing.
     east = cos(angle) * cos(tilt) * sin(longitude) - sin(angle) * cos(longitude)
     return degrees(longitude) % 360 if east >= 0 else (degrees(longitude) + 180) % 360
 
@@ -79,10 +79,10 @@ class _Sphere:
 
 
 def _divided(sphere: _Sphere, share: float, *, above: bool) -> float:
-    """The degree that has gone, or has to go, a share of its own arc between horizon and meridian.
+    """Return the degree at a share of its own arc between horizon and meridian.
 
-    Its right ascension decides its arc, and its arc its right ascension: the way there is to go on putting one into
-    the other. With tan(declination) = sin(right ascension) tan(obliquity) both are one line.
+    Right ascension and arc depend on each other, so iterate, with tan(declination) = sin(right ascension)
+    tan(obliquity).
     """
     steep = tan(radians(sphere.latitude)) * tan(radians(sphere.obliquity))
     meridian = sphere.sidereal if above else sphere.sidereal + 180
@@ -98,5 +98,5 @@ def _divided(sphere: _Sphere, share: float, *, above: bool) -> float:
 
 
 def _longitude(ascension: float, tilt: float) -> float:
-    """The degree of the ecliptic that has a right ascension; both angles come in radians."""
+    """Return the degree of the ecliptic at a right ascension. Both arguments are in radians."""
     return degrees(atan2(sin(ascension), cos(ascension) * cos(tilt))) % 360

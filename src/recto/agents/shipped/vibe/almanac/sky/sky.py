@@ -1,7 +1,6 @@
-"""Where Sun, Moon and planets stand at a moment, seen from the Earth's centre. Refuses to say what it means.
+"""Geocentric positions of Sun, Moon and planets.
 
-Longitudes are apparent (light time and aberration are in them), in degrees from 0 up to 360 along the ecliptic, counted
-from the true equinox of the date: the tropical zodiac.
+Longitudes are apparent (with light time and aberration), in degrees from the true equinox of date (tropical zodiac).
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ NODE: Body = "north_node"
 NOON_2000 = datetime(2000, 1, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 CENTURY_DAYS = 36525
-# Long enough to tell a direction from rounding, short enough to miss a station by a few minutes at most.
+# Long enough to detect a direction despite rounding, short enough to find a station to within minutes.
 SHORT_WHILE = timedelta(minutes=15)
-# Meeus, Astronomical Algorithms (2nd ed.), formula 47.7: by powers of centuries since 2000.
+# Meeus, Astronomical Algorithms (2nd ed.), formula 47.7: factors of powers of centuries since 2000.
 MEAN_NODE = (125.0445479, -1934.1362891, 0.0020754, 1 / 467441, -1 / 60616000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """A longitude, and by how much it grows in a day; backwards is below zero."""
+    """A longitude and its change per day, negative if retrograde."""
 
     longitude: float
     speed: float
 
 
 def positions(moment: datetime) -> dict[Body, Position]:
-    """Every body at a moment, in the order of PLANETS, the mean lunar node last."""
+    """Return all bodies at a moment, in the order of PLANETS, then the mean lunar node."""
     return moving(longitudes(moment), longitudes(moment + SHORT_WHILE), SHORT_WHILE)
 
 
 def moving(now: Mapping[Body, float], later: Mapping[Body, float], while_: timedelta) -> dict[Body, Position]:
-    """Longitudes with the speeds that a second look, a while later, shows."""
+    """Return positions from longitudes at two times."""
     days = while_ / DAY
     return {
         body: Position(longitude=longitude, speed=turn(longitude, later[body]) / days)
@@ -49,7 +48,7 @@ def moving(now: Mapping[Body, float], later: Mapping[Body, float], while_: timed
 
 
 def longitudes(moment: datetime) -> dict[Body, float]:
-    """The longitude of every body at a moment."""
+    """Return the longitudes of all bodies."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     longitudes: dict[Body, float] = {planet: longitude(planet, moment) for planet in PLANETS}
@@ -57,7 +56,7 @@ def longitudes(moment: datetime) -> dict[Body, float]:
 
 
 def longitude(planet: Planet, moment: datetime) -> float:
-    """The longitude of one planet at a moment."""
+    """Return the longitude of a planet."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     vector = astronomy.GeoVector(astronomy.Body[planet.capitalize()], astronomy.Time(_days(moment)), True)
@@ -65,29 +64,29 @@ def longitude(planet: Planet, moment: datetime) -> float:
 
 
 def mean_node(days: float) -> float:
-    """The mean ascending node of the Moon, by days of terrestrial time since noon of 2000-01-01."""
+    """Return the mean ascending node of the Moon. `days` are in terrestrial time since noon of 2000-01-01."""
     centuries = days / CENTURY_DAYS
     return sum(factor * centuries**power for power, factor in enumerate(MEAN_NODE)) % 360
 
 
 def sidereal_angle(moment: datetime, longitude: float) -> float:
-    """Local apparent sidereal time in degrees: the right ascension that is on the meridian. East is above zero."""
+    """Return the local apparent sidereal time in degrees. Eastern longitudes are positive."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
     return (astronomy.SiderealTime(astronomy.Time(_days(moment))) * 15 + longitude) % 360
 
 
 def obliquity(moment: datetime) -> float:
-    """The true angle between equator and ecliptic, in degrees."""
+    """Return the true obliquity of the ecliptic."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-    # The library turns from equator to ecliptic by just this angle about the first axis.
+    # The library rotates by this angle about the first axis.
     rotation = astronomy.Rotation_EQD_ECT(astronomy.Time(_days(moment))).rot
     return math.degrees(math.acos(rotation[1][1]))
 
 
 def turn(start: float, end: float) -> float:
-    """The shorter way from one longitude to another, from -180 up to 180; forwards is above zero."""
+    """Return the shorter way from one longitude to another, from -180 to 180."""
     return (end - start + 180) % 360 - 180
 
 

@@ -1,10 +1,10 @@
-"""The western chart of a birth: bodies in signs and houses, and their aspects. Refuses to guess a time or a place."""
+"""Western birth chart, and the current sky with Mercury's retrograde periods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import get_args
 
 from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
@@ -15,13 +15,17 @@ from recto.agents.shipped.vibe.almanac.sky.houses import HOUSE_SYSTEMS, Houses, 
 from recto.agents.shipped.vibe.almanac.sky.sky import (
     NODE,
     PLANETS,
+    SHORT_WHILE,
     Body,
+    Planet,
     Position,
+    longitude,
     longitudes,
     moving,
     obliquity,
     positions,
     sidereal_angle,
+    turn,
 )
 from recto.agents.shipped.vibe.almanac.sky.zodiac_words import (
     APPLYING,
@@ -44,13 +48,13 @@ from recto.conversation.json import Json
 from recto.errors import ToolError
 from recto.page.prompt.reminder import Locale
 
-# Those further out stay in a sign for years: they say more of a generation than of a person.
+# Bodies further out stay in a sign for years.
 OWN: tuple[Body, ...] = ("sun", "moon", "mercury", "venus", "mars", "jupiter", "saturn")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where a body is. `earliest` and `latest` are for the beginning and end of the day; with a time all are one."""
+    """Position of a body. For births without a time, `earliest` and `latest` are the ends of the day."""
 
     body: Body
     longitude: float
@@ -61,17 +65,17 @@ class Placement:
 
     @property
     def sign(self) -> Sign | None:
-        """Its sign; None when it changed that day and nobody knows at what time the birth was."""
+        """The sign; None if it changed that day and the time of birth is unknown."""
         first, last = sign_at(self.earliest), sign_at(self.latest)
         return first if first is last else None
 
     @property
     def is_range(self) -> bool:
-        """Whether one longitude would say too much: its sign changed that day, or it is the Moon, which goes far."""
+        """True if one longitude would be too exact: the sign changed that day, or the body is the Moon."""
         return self.sign is None or (self.body == "moon" and self.earliest != self.latest)
 
     def render(self, locale: Locale) -> str:
-        """`金牛座 24°12′`, or from where to where."""
+        """Return `金牛座 24°12′`, or a range."""
         if not self.is_range:
             return render_longitude(self.longitude, locale)
         ends = (render_longitude(end, locale) for end in (self.earliest, self.latest))
@@ -80,7 +84,7 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class ZodiacChart:
-    """A chart. `gaps` says why something is missing in it or is not as it was asked for, `notes` what was assumed."""
+    """A chart. `gaps` are reasons for missing or different parts, `notes` are assumptions."""
 
     placements: tuple[Placement, ...]
     houses: Houses | None
@@ -90,21 +94,24 @@ class ZodiacChart:
     notes: tuple[Bilingual, ...] = ()
 
     def placement(self, body: Body) -> Placement:
-        """Where a body is."""
+        """Return the placement of a body."""
         return next(one for one in self.placements if one.body == body)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What cases may be tagged with, in Chinese, then in English; only what is certain."""
+        """Tags that select cases, in Chinese, then in English; only certain facts."""
         return (*_tags(self, "zh"), *_tags(self, "en"))
 
     def row(self, locale: Locale = "zh") -> dict[str, Json]:
-        """The chart for JSON, in a language.
+        """Return the row of the chart in a language.
 
-        No text here is the bare name of a sign: each would pass for a feature of the user, and houses name all twelve.
+        No text is the bare name of a sign, which would be a feature of the user: houses name all twelve.
         """
         houses = self.houses
-        signs = [sign.modality for sign in _signs(self)]
+        # Bodies without a certain sign, and the node, are not counted.
+        signs = [one.sign for one in self.placements if one.body != NODE and one.sign]
+        elements, modalities = [sign.element for sign in signs], [sign.modality for sign in signs]
+        element_kinds: tuple[SignElement, ...] = get_args(SignElement)
         kinds: tuple[Modality, ...] = get_args(Modality)
         cusps = houses.cusps if houses else ()
         return {
@@ -113,11 +120,25 @@ class ZodiacChart:
             "moon": self.placement("moon").render(locale),
             "rising": render_longitude(houses.ascendant, locale) if houses else None,
             "midheaven": render_longitude(houses.midheaven, locale) if houses else None,
-            "planets": [_placement_row(one, locale) for one in self.placements],
+            "planets": [
+                {
+                    "planet": BODIES[one.body].in_locale(locale),
+                    "position": one.render(locale),
+                    "house": one.house,
+                    "retrograde": one.retrograde,
+                }
+                for one in self.placements
+            ],
             "houses": {str(house): render_longitude(cusp, locale) for house, cusp in enumerate(cusps, 1)},
-            "aspects": [_aspect_text(one, locale) for one in self.aspects],
-            "elements": _elements(self, locale),
-            "modalities": {MODALITIES[kind].in_locale(locale): signs.count(kind) for kind in kinds},
+            # Short texts such as `太阳 三分相 月亮 0°19′ 入相`, since a chart has twenty.
+            "aspects": [
+                f"{BODIES[one.first].in_locale(locale)} {ASPECTS[one.kind].in_locale(locale)} "
+                f"{BODIES[one.second].in_locale(locale)} {render_degrees(one.orb)} "
+                f"{(APPLYING if one.applying else SEPARATING).in_locale(locale)}"
+                for one in self.aspects
+            ],
+            "elements": {ELEMENTS[kind].in_locale(locale): elements.count(kind) for kind in element_kinds},
+            "modalities": {MODALITIES[kind].in_locale(locale): modalities.count(kind) for kind in kinds},
             "untold": [REASONS[reason].in_locale(locale).format(zone=self.zone) for reason in self.gaps],
             "notes": [note.in_locale(locale) for note in self.notes],
             "features": list(self.features),
@@ -125,10 +146,27 @@ class ZodiacChart:
 
 
 def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = ORBS) -> ZodiacChart:
-    """The chart of a birth in the tropical zodiac. Without a time or coordinates it has no houses, and says why."""
-    system = _system(house_system)
+    """Return the chart of a birth in the tropical zodiac. Without a time or coordinates it has no houses."""
+    system: HouseSystem | None = next((one for one in HOUSE_SYSTEMS if one == house_system), None)
+    if system is None:
+        raise ToolError(f"There is no house system {house_system!r} here. Use one of: {', '.join(HOUSE_SYSTEMS)}.")
     where, earliest, latest = _observe(birth)
-    houses = _houses(birth, system)
+    at = None if birth.latitude is None or birth.longitude is None else (birth.latitude, birth.longitude)
+    chart_houses = (
+        houses(
+            sidereal=sidereal_angle(birth.moment, at[1]),
+            latitude=at[0],
+            obliquity=obliquity(birth.moment),
+            system=system,
+        )
+        if birth.has_time and at
+        else None
+    )
+    gaps: dict[Reason, bool] = {
+        "no_time": not birth.has_time,
+        "no_place": at is None,
+        "polar": chart_houses is not None and chart_houses.system != system,
+    }
     return ZodiacChart(
         placements=tuple(
             Placement(
@@ -137,94 +175,31 @@ def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = 
                 earliest=earliest[body],
                 latest=latest[body],
                 retrograde=position.speed < 0,
-                house=houses.house_of(position.longitude) if houses else None,
+                house=chart_houses.house_of(position.longitude) if chart_houses else None,
             )
             for body, position in where.items()
         ),
-        houses=houses,
-        aspects=aspects(_compared(where, birth), orbs),
-        gaps=tuple(_reasons(birth, system, houses)),
+        houses=chart_houses,
+        # Without a time, not those of the Moon, which has several aspects in a day.
+        aspects=aspects({body: where[body] for body in PLANETS if birth.has_time or body != "moon"}, orbs),
+        gaps=tuple(reason for reason, applies in gaps.items() if applies),
         zone=birth.zone_name,
         notes=(capital_note(birth.place, birth.capital),) if birth.capital else (),
     )
 
 
-def _system(name: str) -> HouseSystem:
-    for system in HOUSE_SYSTEMS:
-        if system == name:
-            return system
-    raise ToolError(f"There is no house system {name!r} here. Use one of: {', '.join(HOUSE_SYSTEMS)}.")
-
-
 def _observe(birth: Birth) -> tuple[Mapping[Body, Position], Mapping[Body, float], Mapping[Body, float]]:
-    """Where everything is, and was as the day began and ended. Without a time: noon's place, the day's speed."""
+    """Return positions, and longitudes at both ends of the day. Without a time: noon's position, the day's speed."""
     if birth.has_time:
         where = positions(birth.moment)
         at: dict[Body, float] = {body: position.longitude for body, position in where.items()}
         return where, at, at
-    start, end = _day(birth)
+    midnight = birth.local.replace(hour=0, minute=0, second=0, microsecond=0)
+    start, end = (day.replace(tzinfo=birth.zone).astimezone(UTC) for day in (midnight, midnight + timedelta(days=1)))
     earliest, latest = longitudes(start), longitudes(end)
     day = moving(earliest, latest, end - start)
     noon = longitudes(birth.moment)
     return {body: replace(position, longitude=noon[body]) for body, position in day.items()}, earliest, latest
-
-
-def _day(birth: Birth) -> tuple[datetime, datetime]:
-    midnight = birth.local.replace(hour=0, minute=0, second=0, microsecond=0)
-    start, end = (day.replace(tzinfo=birth.zone).astimezone(UTC) for day in (midnight, midnight + timedelta(days=1)))
-    return start, end
-
-
-def _houses(birth: Birth, system: HouseSystem) -> Houses | None:
-    if not birth.has_time or birth.latitude is None or birth.longitude is None:
-        return None
-    return houses(
-        sidereal=sidereal_angle(birth.moment, birth.longitude),
-        latitude=birth.latitude,
-        obliquity=obliquity(birth.moment),
-        system=system,
-    )
-
-
-def _compared(where: Mapping[Body, Position], birth: Birth) -> dict[Body, Position]:
-    """The bodies whose aspects count: not the node, and without a time not the Moon, which passes several in a day."""
-    return {body: where[body] for body in PLANETS if birth.has_time or body != "moon"}
-
-
-def _reasons(birth: Birth, system: HouseSystem, houses: Houses | None) -> Iterator[Reason]:
-    if not birth.has_time:
-        yield "no_time"
-    if birth.latitude is None or birth.longitude is None:
-        yield "no_place"
-    if houses and houses.system != system:
-        yield "polar"
-
-
-def _placement_row(one: Placement, locale: Locale) -> dict[str, Json]:
-    return {
-        "planet": BODIES[one.body].in_locale(locale),
-        "position": one.render(locale),
-        "house": one.house,
-        "retrograde": one.retrograde,
-    }
-
-
-def _aspect_text(one: Aspect, locale: Locale) -> str:
-    """`太阳 三分相 月亮 0°19′ 入相`: one text, because a chart has twenty of them and a prompt is short."""
-    words = BODIES[one.first], ASPECTS[one.kind], BODIES[one.second]
-    phase = APPLYING if one.applying else SEPARATING
-    return " ".join((*(word.in_locale(locale) for word in words), render_degrees(one.orb), phase.in_locale(locale)))
-
-
-def _elements(chart: ZodiacChart, locale: Locale) -> dict[str, Json]:
-    """How many of the ten are in signs of each element; whose sign is not certain is not counted."""
-    signs = [sign.element for sign in _signs(chart)]
-    kinds: tuple[SignElement, ...] = get_args(SignElement)
-    return {ELEMENTS[kind].in_locale(locale): signs.count(kind) for kind in kinds}
-
-
-def _signs(chart: ZodiacChart) -> list[Sign]:
-    return [one.sign for one in chart.placements if one.body != NODE and one.sign]
 
 
 def _tags(chart: ZodiacChart, locale: Locale) -> Iterator[str]:
@@ -243,3 +218,73 @@ def _tags(chart: ZodiacChart, locale: Locale) -> Iterator[str]:
             yield f"{name}逆行" if locale == "zh" else f"{name} retrograde"
         if one.house and one.body in LIGHTS:
             yield f"{name}{one.house}宫" if locale == "zh" else f"{name} in house {one.house}"
+
+
+MERCURY: Planet = "mercury"
+# Mercury is retrograde for at least 19 days and direct for 90, so no station is skipped.
+STEP, EXACT = timedelta(days=5), timedelta(minutes=1)
+PERIODS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Period:
+    """A retrograde period."""
+
+    start: datetime
+    end: datetime
+
+
+def current_sky(moment: datetime, zone: tzinfo, locale: Locale) -> dict[str, Json]:
+    """Return the row of the sky at a moment, in a language and a time zone."""
+    where = positions(moment)
+    periods = mercury_retrogrades(moment, PERIODS)
+    return {
+        "at": f"{moment.astimezone(zone):%Y-%m-%d %H:%M}",
+        "zone": str(zone),
+        "planets": [
+            {
+                "planet": BODIES[planet].in_locale(locale),
+                "position": render_longitude(where[planet].longitude, locale),
+                "retrograde": where[planet].speed < 0,
+            }
+            for planet in PLANETS
+        ],
+        "mercury_retrograde": {
+            "now": periods[0].start <= moment,
+            # Without the time: the planet's position is exact to an arc minute, and around a station it moves slowly.
+            "periods": [
+                {"from": f"{one.start.astimezone(zone):%Y-%m-%d}", "to": f"{one.end.astimezone(zone):%Y-%m-%d}"}
+                for one in periods
+            ],
+        },
+    }
+
+
+def mercury_retrogrades(moment: datetime, count: int) -> tuple[Period, ...]:
+    """Return the next retrograde periods of Mercury, with a current one first."""
+    at, periods = moment, list[Period]()
+    while _goes_back(at):
+        at -= STEP
+    for _ in range(count):
+        start = _station(at, back=True)
+        end = _station(start + STEP, back=False)
+        periods.append(Period(start=start, end=end))
+        at = end + STEP
+    return tuple(periods)
+
+
+def _station(after: datetime, *, back: bool) -> datetime:
+    """Return the time of the next station."""
+    while _goes_back(after + STEP) != back:
+        after += STEP
+    before = after + STEP
+    while before - after > EXACT:
+        middle = after + (before - after) / 2
+        after, before = (after, middle) if _goes_back(middle) == back else (middle, before)
+    return before
+
+
+def _goes_back(moment: datetime) -> bool:
+    # Measure around the moment, so that stations are not found too early.
+    ends = (longitude(MERCURY, moment + shift) for shift in (-SHORT_WHILE, SHORT_WHILE))
+    return turn(*ends) < 0

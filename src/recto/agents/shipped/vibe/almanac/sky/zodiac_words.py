@@ -1,4 +1,4 @@
-"""What signs, bodies and aspects are called, in Chinese and English. Refuses to interpret: these are names only."""
+"""Names of signs, bodies and aspects in Chinese and English."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reason = Literal["no_time", "no_place", "polar"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """A twelfth of the zodiac. `short` is its Chinese name without the word for sign."""
+    """A sign of the zodiac. `short` is its Chinese name without 座."""
 
     short: str
     en: str
@@ -30,7 +30,7 @@ class Sign:
         return Bilingual(zh=f"{self.short}座", en=self.en)
 
 
-# From 0 degrees on, thirty degrees each.
+# From 0 degrees, thirty degrees each.
 SIGNS: tuple[Sign, ...] = (
     Sign(short="白羊", en="Aries", element="fire", modality="cardinal"),
     Sign(short="金牛", en="Taurus", element="earth", modality="fixed"),
@@ -80,7 +80,6 @@ ASPECTS: Mapping[AspectKind, Bilingual] = {
 APPLYING = Bilingual(zh="入相", en="applying")
 SEPARATING = Bilingual(zh="出相", en="separating")
 UP_TO = Bilingual(zh="至", en="to")
-# The zone is put in where it is named.
 REASONS: Mapping[Reason, Bilingual] = {
     "no_time": Bilingual(
         zh="出生时间未知：上升、中天、宫位和月亮的相位无法确定；"
@@ -100,16 +99,16 @@ REASONS: Mapping[Reason, Bilingual] = {
 
 
 def sign_at(longitude: float) -> Sign:
-    """The sign a longitude is in."""
+    """Return the sign of a longitude."""
     return SIGNS[int(longitude // 30) % 12]
 
 
 def render_longitude(longitude: float, locale: Locale) -> str:
-    """`金牛座 24°12′`: the sign, and how far into it, to the nearest minute that is still within it."""
+    """Return sign and degrees, such as `金牛座 24°12′`, rounded to a minute within the sign."""
     return f"{sign_at(longitude).name.in_locale(locale)} {render_degrees(longitude % 30, most=30 * 60 - 1)}"
 
 
 def render_degrees(degrees: float, *, most: int = 360 * 60) -> str:
-    """`24°12′`, and never more minutes in all than `most`."""
+    """Return `24°12′`, at most `most` minutes in all."""
     whole, minutes = divmod(min(round(degrees * 60), most), 60)
     return f"{whole}°{minutes:02}′"
