@@ -1,4 +1,4 @@
-"""Streams and folders in one file as old Office programs write it. Enough of the format for small ones; no more."""
+"""Compound files of old Office programs: enough of the format for small ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 SECTOR = 512
 END, FREE, FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
 NOBODY = 0xFFFFFFFF
-# Streams shorter than this would have to be in smaller sectors: they are all made this long instead.
+# Shorter streams would need smaller sectors, so all are padded to this length.
 SHORTEST = 4096
 
 
@@ -21,10 +21,7 @@ class _Entry:
 
 
 def compound_file(streams: Mapping[str, bytes]) -> bytes:
-    """A file with these streams; a `/` in a name tells a folder from what is in it.
-
-    Short streams go into the mini stream, as the format demands.
-    """
+    """Return a file with these streams. A `/` in a name separates the folder from the stream."""
     entries = _entries(streams)
     mini, mini_chain = bytearray(), list[int]()
     for entry in entries:
@@ -66,7 +63,7 @@ def _entries(streams: Mapping[str, bytes]) -> list[_Entry]:
 
 
 def _put(body: bytearray, chain: list[int], data: bytes, unit: int) -> int:
-    """Adds the data in whole sectors, and says which is its first."""
+    """Add data in whole sectors and return the first sector."""
     count = -(-len(data) // unit)
     if not count:
         return END
@@ -77,7 +74,7 @@ def _put(body: bytearray, chain: list[int], data: bytes, unit: int) -> int:
 
 
 def _directory_entry(entries: list[_Entry], entry: _Entry) -> bytes:
-    """An entry; brothers follow one another to the right, in the order the format wants."""
+    """Return an entry. Siblings follow one another to the right, in the order of the format."""
     place = entries.index(entry)
     parent = next((one for one in entries if place in one.children), None)
     right = NOBODY

@@ -1,4 +1,4 @@
-"""What stands in the documents of this folder: `make documents` puts it in, the tests look for all of it."""
+"""Content of the documents in this folder: `make documents` writes it, and the tests look for all of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ ENDING = "此致敬礼 Yours sincerely, 王小明"
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """A sheet of the book, with its cells as a person sees them."""
+    """A sheet of the book, with its cells as shown."""
 
     name: str
     rows: tuple[tuple[str, ...], ...]

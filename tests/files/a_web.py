@@ -1,4 +1,4 @@
-"""A web server on loopback that answers byte for byte what a test gives it, and counts who came."""
+"""Loopback web server that sends scripted bytes and counts its clients."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Self, TypeAlias
 
 from tests.waiting import settle, wait_until
 
-# Writes an answer; once it returns the connection is closed.
+# Writes an answer. The connection closes when it returns.
 Answering: TypeAlias = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -59,7 +59,7 @@ class Web:
             await writer.drain()
             return
         answering = asyncio.ensure_future(answer(writer))
-        # Whoever asked says nothing more, so what ends this is that they leave.
+        # The client sends nothing more, so this ends when it disconnects.
         leaving = asyncio.ensure_future(reader.read())
         await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
         answering.cancel()
@@ -78,7 +78,7 @@ def leading(location: str, *headers: str, status: str = "302 Found") -> bytes:
 
 
 def endless(head: bytes, piece: bytes, after_piece: Callable[[], None] = lambda: None) -> Answering:
-    """An answer that begins so, and goes on with the same for ever."""
+    """Return an answer that repeats its bytes forever."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         writer.write(head)
@@ -92,7 +92,7 @@ def endless(head: bytes, piece: bytes, after_piece: Callable[[], None] = lambda:
 
 
 def stalling(head: bytes) -> Answering:
-    """An answer that begins so and never goes on."""
+    """Return an answer that stops after its first bytes and keeps the connection open."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         writer.write(head)

@@ -1,11 +1,11 @@
-"""Names of blobs as the product makes them, the same in every test run."""
+"""Blob names in the product's format, the same in every test run."""
 
 import itertools
 from collections.abc import Callable
 
 
 def blob_name(number: int) -> str:
-    """A name of the shape that ids have."""
+    """Return a blob name with the format of ids."""
     return f"0196cd3b-5a6f-7cc3-9f2c-{number:012x}"
 
 

@@ -1,4 +1,4 @@
-"""One S3 server for all tests of a test process; each test gets a prefix of its own."""
+"""One S3 server for each test process; each test gets its own prefix."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Attachments on a folder and rows in memory, for tests of what is done with files."""
+"""Attachments with a folder as storage and rows in memory."""
 
 from collections.abc import AsyncGenerator, AsyncIterable
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ ANY = FileInput(is_on=True, audio=True, video=True, endings=("bin",))
 
 
 class FileService:
-    """The service on a folder and rows in memory, with a clock that is set by hand."""
+    """Attachments in a folder, with rows in memory and a manual clock."""
 
     def __init__(self, folder: Path, settings: FileSettings | None = None, rows: MemoryRows | None = None) -> None:
         self.folder = folder
@@ -27,15 +27,15 @@ class FileService:
         self.files = self.over(self.storage, settings, first=1)
 
     def over(self, storage: LocalStorage, settings: FileSettings | None = None, first: int = 100) -> Attachments:
-        """Another server with the same rows and clock."""
-        chosen = settings or FileSettings()
-        return Attachments(storage, self.rows, chosen, clock=lambda: self.now, new_id=make_counter(first))
+        """Return a second server with the same rows and clock."""
+        file_settings = settings or FileSettings()
+        return Attachments(storage, self.rows, file_settings, clock=lambda: self.now, new_id=make_counter(first))
 
     async def receive(self, name: str, *pieces: bytes, owner: str = "ada", allowed: FileInput = ANY) -> Attachment:
         return await self.files.receive(Upload(owner=owner, name=name, allowed=allowed), byte_stream(*pieces))
 
     def stored_names(self) -> list[str]:
-        """Names of all that is in the folder, staged files too."""
+        """Return the names of all files in the folder, staged ones included."""
         return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
 
 

@@ -1,4 +1,4 @@
-"""The first bytes of files of many formats, as programs write them; no more of each than it is known by."""
+"""First bytes of files of many formats, as programs write them."""
 
 import codecs
 import struct

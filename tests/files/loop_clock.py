@@ -1,4 +1,4 @@
-"""The clock of the event loop in a test's hands: deadlines pass without waiting for them."""
+"""A manual clock for the event loop, so that deadlines pass without waiting."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 
 class LoopClock:
-    """Adds to the time of the running loop what a test tells it to."""
+    """Adds time to the clock of the running loop."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         loop = asyncio.get_running_loop()

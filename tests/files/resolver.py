@@ -1,4 +1,4 @@
-"""A resolver with a table of names for tests of fetched files. A name may have other addresses at each lookup."""
+"""A resolver with a table of names. The addresses of a name may differ at each lookup."""
 
 import socket
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ Table = Mapping[str, Sequence[Sequence[str]]]
 
 
 class TableResolver:
-    """`lookups` are the names that were looked up, in order. An address is its own name."""
+    """Resolves names from a table and records its lookups. An address is its own name."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Rows of attachments in memory, for tests of what is done with files. Each method is one transaction."""
+"""Rows of attachments in memory. Each method is one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from recto.errors import FileRefused, NotFound
 
 
 class MemoryRows:
-    """What a database would hold. `named` are the attachments that threads refer to."""
+    """Attachment rows without a database. `named` are the attachments that threads refer to."""
 
     def __init__(self) -> None:
         self.attachments: dict[str, Attachment] = {}

@@ -1,4 +1,4 @@
-"""Documents in a folder, read by a script instead of a parser, with a clock that is set by hand."""
+"""A document cache with a scripted parser and a manual clock."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
@@ -25,13 +25,13 @@ ONE = Attachment(
     blob="b",
     created=NOON,
 )
-# A gate that a reading waits at, until the test opens it.
+# A gate: reading waits until the test opens it.
 Step = Frame | asyncio.Event | Exception
 
 
 @dataclass(kw_only=True)
 class Script:
-    """Reads every document as it is told to, and knows what it was asked."""
+    """A parser that yields scripted frames and records its tasks."""
 
     steps: list[Step]
     tasks: list[tuple[str, Task]] = field(default_factory=list[tuple[str, Task]])
@@ -58,12 +58,12 @@ class Script:
 
 @dataclass(kw_only=True)
 class ScriptedCache:
-    """Documents in a folder, with a clock that is set by hand."""
+    """A document cache in a folder, with a manual clock."""
 
     folder: Path
     script: Script
     settings: DocumentSettings = field(default_factory=DocumentSettings)
-    # Files have the machine's time, so that leftovers are as old as they are.
+    # Start at the machine's time, which files have.
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def open(self) -> DocumentCache:

@@ -1,4 +1,4 @@
-"""Which addresses are public, how urls are read, and which hosts are allowed (D7)."""
+"""Public addresses, URL parsing and allowed hosts (D7)."""
 
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, urlsplit

@@ -1,4 +1,4 @@
-"""Files stored, found, read, mended and deleted (P9, D1, D3). A rejected file leaves nothing behind."""
+"""Attachments are stored, found, read, repaired and deleted (P9, D1, D3). A rejected file leaves nothing behind."""
 
 import base64
 import hashlib
@@ -186,7 +186,7 @@ async def test_P9_a_deleted_row_is_gone_even_when_the_storage_is_down(
     assert service.rows.attachments == {}
     assert "unplugged" in caplog.text
     service.now += timedelta(hours=2)
-    # Bytes that could not be deleted are not counted, or the janitor would try again at once.
+    # Undeleted bytes do not count, or the janitor would retry at once.
     assert await files.clean() == 0
     assert await service.files.clean() == 1
     assert service.stored_names() == []
@@ -273,7 +273,7 @@ async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(ser
     young = await service.receive("c.txt", b"young")
     assert await service.files.clean() == 0
     service.now += timedelta(hours=2)
-    # Where no limit of time is set, they stay.
+    # Without a time limit they stay.
     assert await service.over(service.storage, FileSettings(unused_hours=0)).clean() == 0
     assert await service.files.clean() == 1
     assert service.stored_names() == sorted([used_file.blob, young.blob])

@@ -1,4 +1,4 @@
-"""D3: what is kept of documents on disk: whole or not there, private, found in parts, and removed in time."""
+"""D3: cached documents on disk are complete, private, readable in parts, and deleted in time."""
 
 import asyncio
 import os
@@ -99,7 +99,7 @@ async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path
     await asyncio.gather(documents.forget([ONE.blob]), documents.forget([ONE.blob]))
     with pytest.raises(FileRefused, match="it was deleted"):
         await waiting
-    # Not even what was read of it before.
+    # Not even the part that was read before.
     with pytest.raises(FileRefused, match="it was deleted"):
         await document.characters(0, 3)
     assert place.names() == []

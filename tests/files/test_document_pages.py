@@ -1,4 +1,4 @@
-"""F5, D9: parts of the pages of a kept document are read without the rest of them, as text and as elements."""
+"""F5, D9: parts of pages of a cached document can be read alone, as text and as elements."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""D3, F5: a document is read once for all who ask, its beginning is there before its end, and failures are told."""
+"""D3, F5: a document is parsed once for all readers, its start is readable early, and failures reach readers."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Keys that sign urls: given, or made and kept; never shown (P9)."""
+"""Keys that sign URLs: configured, or generated and stored; never shown (P9)."""
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ def test_P9_keys_are_made_once_for_processes_that_start_at_once_and_kept_for_the
 
 
 def test_P9_rotation_puts_a_new_key_first_keeps_the_one_before_and_drops_older_ones(tmp_path: Path):
-    # Where there is none, rotation makes the first.
+    # Without a key, rotation makes the first.
     assert rotate_keys(tmp_path) == load_keys(tmp_path)[0].id
     (first,) = load_keys(tmp_path)
     second = rotate_keys(tmp_path)

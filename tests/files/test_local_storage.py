@@ -1,4 +1,4 @@
-"""A folder as storage: whose it is, what a killed process leaves, and which urls name a storage (P9, C2)."""
+"""A folder as storage: its permissions, leftovers of killed processes, and storage URLs (P9, C2)."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ async def test_P9_what_others_keep_in_the_same_folder_is_not_listed(tmp_path: Pa
     await storage.write(A, byte_stream(b"x"))
     (ours,) = tmp_path.glob("??/??/*")
     (tmp_path / "my" / "do").mkdir(parents=True)
-    # A file of a name like ours in another place, and things beside ours.
+    # A file with a name like ours in another place, and other files.
     for path in (tmp_path / "my" / "do" / "thesis", tmp_path / "my" / "do" / B, ours.with_name(".DS_Store")):
         path.write_bytes(b"not ours")
     ours.with_name(f"{A}.part").write_bytes(b"not ours")
@@ -67,7 +67,7 @@ async def test_P9_what_others_keep_in_the_same_folder_is_not_listed(tmp_path: Pa
 
 
 class Syncs:
-    """What was brought to the disk, in order: a file with whether it had its name yet, or a folder."""
+    """Records syncs in order: a file and whether it had its final name, or a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,7 +91,7 @@ async def test_X4_bytes_are_on_the_disk_before_the_file_has_its_name_and_then_th
     await LocalStorage(tmp_path, sync=syncs).write_label(b"x")
     assert [kind for kind, _, _ in syncs.seen] == ["file", "folder"]
     syncs.seen.clear()
-    # One that need not survive a power cut does not wait for the disk.
+    # A storage that is not durable does not wait for the disk.
     await LocalStorage(tmp_path, is_durable=False, sync=syncs).write(B, byte_stream(b"x"))
     assert syncs.seen == []
 

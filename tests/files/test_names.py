@@ -1,4 +1,4 @@
-"""Names of files: what is kept of them, and how they stand in a header (P9)."""
+"""File names: their stored form and their form in a header (P9)."""
 
 import unicodedata
 from email.message import Message

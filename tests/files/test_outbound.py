@@ -1,4 +1,4 @@
-"""The way out (D7): what is fetched, what is not, and that no forbidden address ever hears of it."""
+"""Outbound fetches (D7): allowed and rejected URLs; no forbidden address receives a request."""
 
 import gzip
 import socket
@@ -40,7 +40,7 @@ class Came:
 
 
 class World:
-    """A server that may be reached, one that may not, and what stands between."""
+    """An allowed server, a forbidden one, and the resolver."""
 
     def __init__(self, web: Web, inside: Web) -> None:
         self.web, self.inside = web, inside
@@ -75,7 +75,7 @@ async def world() -> AsyncIterator[World]:
         assert inside.accepted == 0, "a forbidden address was connected to"
 
 
-# What comes
+# Successful fetches
 
 
 async def test_D7_a_file_is_fetched_with_its_name_and_type(world: World):
@@ -116,7 +116,7 @@ async def test_D7_five_redirects_are_followed_and_a_sixth_is_not(world: World):
     assert world.web.paths.count("/loop") == 6
 
 
-# Where nothing is fetched from
+# Rejected URLs and addresses
 
 
 async def test_D7_an_address_that_is_not_public_is_never_connected_to_and_all_are_told_alike(world: World):
@@ -186,7 +186,7 @@ async def test_D7_hosts_that_are_not_named_are_not_even_looked_up(world: World):
     assert (error.value.code, resolver.lookups) == ("host_not_allowed", [])
 
 
-# What does not come as it should
+# Broken responses
 
 
 async def test_D7_what_cannot_be_reached_says_so(world: World):
@@ -196,7 +196,7 @@ async def test_D7_what_cannot_be_reached_says_so(world: World):
     assert await world.code(f"http://files.example:{port}/") == "unreachable"
     assert await world.code(world.url(host="unknown.example")) == "unreachable"
     assert await world.code(world.url(host="nothing.example")) == "unreachable"
-    # It never begins to speak TLS.
+    # It never starts TLS.
     hasty = world.outbound(OutboundSettings(connect_seconds=0.05))
     assert await world.code(f"https://files.example:{world.web.port}/", hasty) == "unreachable"
 
@@ -267,7 +267,7 @@ async def test_D7_whoever_sends_bit_by_bit_has_no_more_time(
     assert await world.code(world.url("/slow")) == "too_slow"
 
 
-# How many
+# Limits of concurrency
 
 
 async def test_D7_so_many_are_fetched_at_once_and_more_are_told_to_wait(world: World):

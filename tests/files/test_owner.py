@@ -1,4 +1,4 @@
-"""A storage belongs to one database (P9, X4): whose files it holds is known before anything touches them."""
+"""A storage belongs to one database (P9, X4), checked before anything uses its files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +70,7 @@ async def label_of(storage: LabelledStorage) -> object:
 
 
 async def refusal(storage: LabelledStorage, database: Database, owner: str) -> str:
-    """What a server is told that may not start. Nothing changed."""
+    """Return the error of a server that may not start, and check that nothing changed."""
     before = await storage.read_label(), dict(database.values)
     with pytest.raises(SettingsError) as error:
         await start(storage, database, owner)
@@ -87,7 +87,7 @@ async def test_P9_of_two_data_folders_on_one_storage_the_first_keeps_it_and_the_
     label = await label_of(storage)
     assert isinstance(label, dict)
     assert (label["owner"], load_object(database.values[NOTE])) == ("one", label)
-    # Nothing is in it yet: what the first stores later would be deleted by the second all the same.
+    # It is empty, but the second server would delete later files of the first.
     text = await refusal(storage, Database(), "two")
     assert "recto storage adopt --data DIR" in text
     assert "\n" not in text
@@ -203,7 +203,7 @@ async def test_P9_of_two_that_start_at_once_on_one_storage_both_write_the_same_l
     class Slow(Database):
         async def find(self, name: str) -> str | None:
             value = await super().find(name)
-            # The other server is here just after we looked.
+            # The other server arrives just after the check.
             await database.add(NOTE, others)
             return value
 
@@ -225,6 +225,6 @@ async def test_P9_who_adopts_a_storage_starts_and_whose_it_was_does_not(storage:
     await adopt(storage, new, "new", new_id)
     await start(storage, new, "new")
     assert ANOTHERS in await refusal(storage, old, "old")
-    # So is one with a label that nobody can read.
+    # So is one with an unreadable label.
     await storage.write_label(b"\xff not ours")
     assert ANOTHERS in await refusal(storage, old.copy(), "new")

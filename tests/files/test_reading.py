@@ -1,4 +1,4 @@
-"""D6, D9: documents read whole by a program, from a path or from bytes, in a child process."""
+"""D6, D9: complete documents read by a program, from a path or from bytes, in a child process."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Signed urls: who has one may read one file for a while, and not a byte of it can be another (P9, P10)."""
+"""Signed URLs: each allows reading one file for a while, and any changed byte makes it invalid (P9, P10)."""
 
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
@@ -87,7 +87,7 @@ def test_P9_F3_any_name_makes_a_short_url_of_plain_characters_that_reads_the_sam
     assert escape(url) == url
     assert len(urlsplit(url).path.rpartition("/")[2]) <= 100 * 12
     assert SIGNER.read_url(url, NOW) == ID
-    # A name that is cut keeps its ending.
+    # A shortened name keeps its extension.
     assert urlsplit(SIGNER.url(ID, f"{name}{'x' * 200}.docx", LATER)).path.endswith("x.docx")
 
 

@@ -1,4 +1,4 @@
-"""What every storage does: bytes by name, whole or not at all (P9). The same tests for a folder and for a bucket."""
+"""Storages: bytes by name, whole or not at all (P9). The same tests for a folder and for a bucket."""
 
 import asyncio
 import urllib.error
@@ -22,7 +22,7 @@ from tests.files.file_service import byte_stream, read
 from tests.support.s3 import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
 
 MEBIBYTE = 2**20
-# More than one part of an upload to S3, and no whole number of them.
+# More than one part of an S3 upload, and no whole number of parts.
 LARGE = 12 * MEBIBYTE + 3
 
 
@@ -47,9 +47,9 @@ async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequen
     body = [bytes([place % 251]) * size for place, size in enumerate(sizes)]
     await storage.write(A, byte_stream(*body))
     assert await read(storage.read(A)) == b"".join(body)
-    (listed,) = [blob async for some in storage.list_all() for blob in some]
-    assert (listed.name, listed.size) == (A, sum(sizes))
-    assert abs(datetime.now(UTC) - listed.modified) < timedelta(minutes=1)
+    (stored_blob,) = [blob async for some in storage.list_all() for blob in some]
+    assert (stored_blob.name, stored_blob.size) == (A, sum(sizes))
+    assert abs(datetime.now(UTC) - stored_blob.modified) < timedelta(minutes=1)
 
 
 async def test_P9_a_range_is_read_without_the_rest(storage: Storage):
@@ -130,7 +130,7 @@ async def test_C3_a_storage_in_order_passes_its_probe_and_keeps_nothing_of_it(st
     assert await names(storage) == {}
 
 
-# Of a bucket alone
+# Buckets only
 
 
 @pytest.mark.full
@@ -216,11 +216,11 @@ async def test_C3_a_bucket_that_nobody_serves_is_down_and_its_address_stays_unsa
 
 
 def test_P9_a_link_is_signed_as_amazon_describes_it():
-    # The example of their documentation.
+    # The example of the AWS documentation.
     who = S3Credentials(access_key="AKIAIOSFODNN7EXAMPLE", secret_key="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     url = "https://examplebucket.s3.amazonaws.com/test.txt"
-    signed = presign(url, who, now=datetime(2013, 5, 24, tzinfo=UTC), seconds=86_400)
-    assert signed.endswith("X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
+    link = presign(url, who, now=datetime(2013, 5, 24, tzinfo=UTC), seconds=86_400)
+    assert link.endswith("X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
     assert "wJalr" not in repr(who)
 
 

@@ -1,4 +1,4 @@
-"""Whether a storage can be used: asked once for all who want to know, and never waited for for long (C3)."""
+"""The check of a storage: shared by concurrent callers, with a short time limit (C3)."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.waiting import settle
 
 
 class FakeStorage:
-    """A storage with a clock that is set by hand. `problem` is what is wrong with it."""
+    """A storage with a manual clock. `problem` makes its check fail."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -38,7 +38,7 @@ async def test_C3_a_storage_in_order_is_not_asked_again_for_some_seconds():
     assert storage.asked == 1
     storage.now = HOLDS_SECONDS
     storage.problem = "unplugged"
-    # One that is down is asked each time, so that it is known at once when it is up.
+    # A failing storage is checked each time, so that its recovery is noticed at once.
     for _ in range(2):
         with pytest.raises(StorageDown, match="unplugged"):
             await health.check()

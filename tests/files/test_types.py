@@ -1,4 +1,4 @@
-"""What a file is: its bytes and its name together decide, and have to agree (P9)."""
+"""File types: bytes and name decide together and must agree (P9)."""
 
 import re
 
@@ -46,7 +46,7 @@ TRUE_NAMES: list[tuple[bytes, str, FileKind, str]] = [
     *((b"let a: number\n", "a.ts", "document", "text/plain"), (heads.SVG, "a.xml", "document", "application/xml")),
     (heads.RTF, "a.txt", "document", "text/plain"),
 ]
-# Bytes of one kind in another format's name: the kind is right, and the bytes say the type.
+# Bytes under the name of another format of the same kind: the bytes decide the type.
 OTHER_FORMATS: list[tuple[bytes, str, FileKind, str]] = [
     *((heads.PNG, "a.jpg", "image", "image/png"), (heads.SVG, "a.png", "image", "image/svg+xml")),
     *((heads.FLAC, "a.mp3", "audio", "audio/flac"), (heads.MKV, "a.mp4", "video", "video/x-matroska")),
@@ -119,7 +119,7 @@ def test_P9_what_the_sender_declares_never_wins_over_bytes_or_name():
     assert detect_type(b"a,b", "a.csv", "image/png").mime_type == "text/csv"
     assert detect_type(b"hello", "a", "image/png") == FileType(kind="document", mime_type="text/plain")
     assert detect_type(heads.BINARY, "a", "text/csv").mime_type == "application/octet-stream"
-    # It tells texts without an ending apart.
+    # It distinguishes texts without an extension.
     assert detect_type(b"a,b", "table", "text/CSV; charset=utf-8").mime_type == "text/csv"
     assert detect_type(b"a,b", "table", "text/unheard-of").mime_type == "text/plain"
 

@@ -1,4 +1,4 @@
-"""What a file from the web is called (F12)."""
+"""Names of files from the web (F12)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A child that does what no child should: `python a_bad_child.py WAY`. It knows the wire, and nothing of Recto."""
+"""A misbehaving parser process: `python a_bad_child.py WAY`. It speaks the protocol without using Recto."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def raw(data: bytes) -> None:
 
 
 def take() -> str:
-    """The name of the document that is asked for; its data is left aside."""
+    """Return the name of the requested document and skip its data."""
     head = sys.stdin.buffer.read(4)
     if len(head) < 4:
         sys.exit(0)
@@ -41,13 +41,13 @@ def take() -> str:
 
 
 def hang(_data: bytes = b"") -> None:
-    """For as long as the test lives: its end of the wire is closed then."""
+    """Wait until the test closes its end of the pipe."""
     while sys.stdin.buffer.read(1):
         pass
 
 
 def be(way: str) -> None:
-    """One document, and what goes wrong with it. The name of the document says that, where the way is `named`."""
+    """Fail on one document. With the way `named`, the name of the document selects the failure."""
     match way:
         case "good":
             say(START_FRAME, elements_frame(f"{os.getpid()}"), END_FRAME)
@@ -77,7 +77,7 @@ def be(way: str) -> None:
 
 
 def be_worse(way: str) -> None:
-    """What takes memory, time, or other processes."""
+    """Use too much memory, time or processes."""
     match way:
         case "endless":
             say(START_FRAME)

@@ -1,4 +1,4 @@
-"""A child that is at work for ever, and does not hear that the wire is closed."""
+"""A parser process that is busy forever and does not notice a closed pipe."""
 
 import signal
 

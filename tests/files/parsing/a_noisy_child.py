@@ -1,4 +1,4 @@
-"""A child whose libraries print: on standard output, from other processes too, and with halves of characters."""
+"""A parser process whose libraries print to standard output, and whose text has unpaired surrogates."""
 
 import os
 import subprocess

@@ -30,7 +30,7 @@ def words_at(x: float, y: float, words: str) -> str:
 
 
 def grid(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
-    """A table's words in their places on a page, without lines."""
+    """Return the words of a table at their places on a page, without lines."""
     places = [(row, column, cell) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell]
     return "".join(words_at(76 + column * width, 686 - row * height, cell) for row, column, cell in places)
 
@@ -43,12 +43,12 @@ def lines_of(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -
 
 
 def unicode_page(*lines: str) -> bytes:
-    """A page of lines in any script, each character drawn from left to right as it stands here."""
-    known = sorted({letter for line in lines for letter in line})
-    codes = " ".join(f"<{ord(one):04X}> <{ord(one):04X}>" for one in known)
+    """Return a page of lines in any script, with the characters drawn from left to right."""
+    alphabet = sorted({letter for line in lines for letter in line})
+    codes = " ".join(f"<{ord(one):04X}> <{ord(one):04X}>" for one in alphabet)
     letters = (
         "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <0000> <FFFF> endcodespacerange "
-        f"{len(known)} beginbfchar {codes} endbfchar endcmap end"
+        f"{len(alphabet)} beginbfchar {codes} endbfchar endcmap end"
     )
     content = (
         f"BT /F 12 Tf 72 {700 - 20 * number} Td <{''.join(f'{ord(one):04X}' for one in line)}> Tj ET "

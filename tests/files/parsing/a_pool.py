@@ -1,4 +1,4 @@
-"""How tests ask a pool, and look at the processes it has."""
+"""Requests to a parser pool, and access to its processes."""
 
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -55,13 +55,13 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def children() -> set[int]:
-    """The processes that this one has started, and that have not been waited for."""
+    """Return the child processes of this process that have not been waited for."""
     lists = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
     return {int(pid) for pids in lists for pid in pids.split()}
 
 
 def newest_child() -> int:
-    """The child that was started last. Its number may be lower than that of others: they begin again at the end."""
+    """Return the child that was started last. Its process id may be lower than others: ids wrap around."""
     return max(children(), key=_started)
 
 
@@ -70,7 +70,7 @@ def _started(pid: int) -> int:
 
 
 def innermost(pid: int) -> int:
-    """The parser itself, where a sandbox stands around it."""
+    """Return the parser inside of a sandbox."""
     below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return innermost(int(below[0])) if below else pid
 
@@ -83,7 +83,7 @@ def lives(pid: int) -> bool:
 
 
 def state_of(pid: int) -> str:
-    """R where it runs, S where it sleeps until something happens, Z where it has ended."""
+    """Return the state of a process: R running, S sleeping, Z ended."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 

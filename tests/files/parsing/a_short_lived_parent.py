@@ -1,4 +1,4 @@
-"""A server that reads a document, tells the process it was read in, and then waits to be killed."""
+"""A server that parses a document, prints the process that parsed it, and waits to be killed."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Documents that mean harm: they unpack without end, refer to themselves, nest deeply, or fetch what is not theirs."""
+"""Hostile documents: they unpack endlessly, refer to themselves, nest deeply, or fetch other files."""
 
 import io
 import zipfile
@@ -32,7 +32,7 @@ def package(parts: Mapping[str, bytes | str]) -> bytes:
 
 
 def docx(body: str, *, head: str = "", parts: Mapping[str, bytes | str] | None = None) -> bytes:
-    """A document with this body. `head` stands before its root: a document type, with entities."""
+    """Return a document with this body. `head` comes before its root: a document type with entities."""
     types = (
         f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="{RELATED_TYPE}"/>'
         f'<Override PartName="/word/document.xml" ContentType="{WORD_TYPE}"/></Types>'
@@ -96,7 +96,7 @@ def docx_bomb(mebibytes: int) -> bytes:
 
 
 def xlsx_of(begin: str, pieces: Iterator[bytes]) -> bytes:
-    """A workbook whose first sheet begins so and goes on with these pieces."""
+    """Return a workbook whose first sheet has these beginning and pieces."""
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     head = f'{XML}<worksheet xmlns="{space}">{begin}<sheetData>'.encode()
     inner = chain([head], pieces, [b"</sheetData></worksheet>"])
@@ -108,7 +108,7 @@ def xlsx_bomb(mebibytes: int) -> bytes:
 
 
 def xlsx_with_a_far_cell() -> bytes:
-    """Two cells, as far from one another as a sheet allows: a table of all between them is larger than any memory."""
+    """Return two cells as far apart as a sheet allows; a table of all cells between them fits no memory."""
     cells = b'<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
     return xlsx_of('<dimension ref="A1:XFD1048576"/>', iter([cells]))
 
@@ -121,7 +121,7 @@ def nested_zip(levels: int) -> bytes:
 
 
 def laughs(root: str) -> str:
-    """A document type whose last entity is a thousand million of the first."""
+    """Return a document type whose last entity expands to a thousand million of the first."""
     entities = [f'<!ENTITY e{number} "{f"&e{number - 1};" * 10}">' for number in range(1, 10)]
     return f'<!DOCTYPE {root} [<!ENTITY e0 "ha">{"".join(entities)}]>'
 
@@ -131,7 +131,7 @@ def blowup(root: str) -> str:
 
 
 def fetching(root: str, address: str) -> str:
-    """Entities that stand for what is at other places, and a document type that is."""
+    """Return document types that load external entities."""
     return (
         f'<!DOCTYPE {root} SYSTEM "{address}/type.dtd" [<!ENTITY file SYSTEM "file:///etc/passwd">'
         f'<!ENTITY net SYSTEM "{address}/entity"><!ENTITY % more SYSTEM "{address}/parameter"> %more;]>'
@@ -142,7 +142,7 @@ def fetching(root: str, address: str) -> str:
 
 
 def pdf(*objects: str | bytes) -> bytes:
-    """A file of these objects; the first is its catalog."""
+    """Return a PDF of these objects; the first is its catalog."""
     data, places = b"%PDF-1.7\n", list[int]()
     for number, body in enumerate(objects, 1):
         places.append(len(data))
@@ -224,7 +224,7 @@ def docx_with_a_remote_template(address: str) -> bytes:
 
 
 def damaged(data: bytes, times: int) -> Iterator[bytes]:
-    """Cut off there, and with another bit there, each time at another place."""
+    """Yield copies that are cut off or have a bit changed, each at another place."""
     for number in range(times):
         place = len(data) * number // times
         yield data[:place]

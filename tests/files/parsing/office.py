@@ -15,7 +15,7 @@ NAMESPACES = " ".join(
 
 
 def relations(**targets: str) -> str:
-    """Relations of a part of an Office package; those with an address lead out of it."""
+    """Return the relations of a part of an Office package; those with an address are external."""
     relations_xml = "".join(
         f'<Relationship Id="{key}" Type="{OFFICE}/x" Target="{target}"'
         + (' TargetMode="External"/>' if ":" in target else "/>")
@@ -25,7 +25,7 @@ def relations(**targets: str) -> str:
 
 
 def open_document(kind: str, body: str, *, styles: str = "", **objects: str) -> bytes:
-    """An OpenDocument with this body; `objects` are embedded in it by their names."""
+    """Return an OpenDocument with this body; `objects` are embedded under their names."""
     parts = {
         "mimetype": f"application/vnd.oasis.opendocument.{kind}",
         "META-INF/manifest.xml": f'<m:manifest xmlns:m="{SPACE}:manifest:1.0"/>',

@@ -1,4 +1,4 @@
-"""How tests read a document: all that parse() says of it, checked to be a legal sequence."""
+"""Parse documents in tests and check that their frames are a legal sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tests.documents.content import HERE
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What was said of a document."""
+    """The frames of a document."""
 
     frames: tuple[Frame, ...]
 
@@ -52,12 +52,12 @@ def read(data: bytes, form: str, *, ocr: str = "", limits: ParseLimits | None = 
 
 
 def read_document(name: str, *, ocr: str = "") -> Reading:
-    """What parse() says of a document in tests/documents."""
+    """Parse a document in tests/documents."""
     return read((HERE / name).read_bytes(), name.rpartition(".")[2], ocr=ocr)
 
 
 def assert_legal(frames: Sequence[Frame]) -> None:
-    """`Opened`, then what was found, then an end; or why it cannot be read. No text that a database refuses."""
+    """Check the order of frames: a start, elements, then an end or a failure. No text that a database rejects."""
     *before, last = frames
     assert isinstance(last, DocumentEnd | Failed)
     assert bool(before) or isinstance(last, Failed)
@@ -73,12 +73,12 @@ def assert_legal(frames: Sequence[Frame]) -> None:
 
 
 def squeezed(text: str) -> str:
-    """The text without any blanks: a PDF does not say where they are between scripts."""
+    """Return the text without blanks: a PDF does not contain those between scripts."""
     return "".join(text.split())
 
 
 class Joining(Protocol):
-    """What of pypdfium2 joins documents."""
+    """The part of pypdfium2 that joins documents."""
 
     def import_pages(self, pdf: object, /) -> None: ...
     def save(self, dest: object, /) -> None: ...

@@ -1,4 +1,4 @@
-"""The child itself (D7): its wire is its own, it ends with its parent, and it runs in a sandbox where there is one."""
+"""The parser process (D7): its pipes are private, it ends with its parent, and it runs in a sandbox if possible."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from recto.files.parsing.ports import FoundElements
 from tests.files.parsing.a_pool import frames_of, lives, text_from, until
 
 HERE = Path(__file__).parent
-# Takes the words of a sandbox, writes them down, and runs what comes after them.
+# Writes the arguments of a sandbox to a file and runs the command after them.
 WILLING = '#!/bin/sh\necho "$@" >> "$0.log"\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
 UNWILLING = "#!/bin/sh\necho 'No permissions to create a new namespace' >&2\nexit 1\n"
 
@@ -35,7 +35,9 @@ async def test_D7_what_libraries_print_and_cannot_be_written_does_not_disturb_th
     pool = Parsers(PoolSettings(sandbox=""), command=[sys.executable, str(HERE / "a_noisy_child.py")])
     frames = await frames_of(pool, "a.ipynb")
     await pool.close()
-    assert frames[1:-1] == [FoundElements(elements=(Element(kind="table", text="half \ufffd of one", rows=(("cell \ufffd",),)),))]
+    assert frames[1:-1] == [
+        FoundElements(elements=(Element(kind="table", text="half \ufffd of one", rows=(("cell \ufffd",),)),))
+    ]
 
 
 async def test_D7_without_a_sandbox_children_run_without_one_and_people_are_told(tmp_path: Path):
@@ -80,7 +82,7 @@ async def test_D7_in_the_sandbox_there_is_no_network_no_file_of_ours_and_nothing
 
     async with listener:
         assert (await probe())[:2] == ["True", "True"]
-        # Where user namespaces are forbidden there is none to look out of, and people are told.
+        # Without user namespaces there is no sandbox, and the log says so.
         assert await probe(*prefix) == ["False"] * 3 if prefix else "without a sandbox" in in_words(prefix)
 
 

@@ -1,4 +1,4 @@
-"""D6: tables of a PDF keep their rows and columns, with lines between them or without."""
+"""D6: tables of a PDF keep their rows and columns, with or without lines."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""D6: encodings are detected, and bytes that are no text are not taken for any."""
+"""D6: encodings are detected, and other bytes are not decoded."""
 
 import bz2
 import codecs
@@ -107,7 +107,7 @@ def test_D6_after_a_byte_that_is_missing_a_line_goes_on_as_it_is(text: str, enco
 
 
 def alike(one: str, other: str) -> int:
-    """How many characters are the same before one is not."""
+    """Return the number of equal characters at the start of two texts."""
     return next((place for place, both in enumerate(zip(one, other, strict=False)) if len({*both}) > 1), len(one))
 
 

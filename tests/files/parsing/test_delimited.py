@@ -1,4 +1,4 @@
-"""D6: tables written as text, whatever stands between their cells, of any length."""
+"""D6: tables in text, with any delimiter and of any length."""
 
 import csv
 from io import StringIO

@@ -1,4 +1,4 @@
-"""D6, D9: real documents, made by LibreOffice, are read with every sentence, heading, cell, link, note and name."""
+"""D6, D9: real documents of LibreOffice keep every sentence, heading, cell, link, note and name."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_D9_a_table_is_markdown_and_its_cells_are_data(form: str):
 def test_D6_links_are_kept_as_markdown(form: str):
     text = read_document(f"letter.{form}").text
     assert f"[{content.LINK_TEXT}]({content.LINK_URL})" in text
-    # Those within the document lead nowhere from here.
+    # Links within the document have no target outside.
     assert "](#" not in text
 
 
@@ -129,7 +129,7 @@ def test_D6_a_document_with_a_password_says_so(form: str):
 def test_D6_a_text_is_read_in_its_encoding(encoding: str, text: str):
     reading = read_document(f"text.{encoding}.txt")
     assert (reading.text, reading.start) == (text, DocumentStart())
-    # A page of the web declares its own.
+    # A web page declares its own.
     assert read_document("page.gb2312.html").text == "\n\n".join((f"# {content.TITLE}", *PARAGRAPHS))
 
 
@@ -154,5 +154,5 @@ def test_D6_mail_says_who_wrote_to_whom_about_what(form: str):
         assert words in text
     places = [text.index(words) for words in (content.SENDER, *content.BODY, content.ATTACHMENT_NAME)]
     assert places == sorted(places)
-    # A body that is there in two forms is read once.
+    # A body in two forms is read once.
     assert all(text.count(line) == 1 for line in content.BODY)

@@ -1,4 +1,4 @@
-"""D6: what stands on the pages of OpenDocument drawings and slides, and the charts in OpenDocuments."""
+"""D6: content of OpenDocument drawings, slides and charts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose document is next (D7): owners in turn, none with all places, and no queue without end."""
+"""The fair queue (D7): owners take turns, no owner gets all places, and the queue is bounded."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from tests.waiting import settle
 
 
 class Row:
-    """Documents that stand in a row, and what has had its turn so far."""
+    """Waiting documents, and those that have had their turn."""
 
     def __init__(self, *, places: int, of_owner: int, waiting: int = 100) -> None:
         self.queue = FairQueue(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=60)
@@ -22,7 +22,7 @@ class Row:
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def come(self, *names: str) -> None:
-        """The first letter of a name is its owner."""
+        """Queue a document. The first letter of its name is its owner."""
         for name in names:
             self._ends[name] = asyncio.Event()
             self.tasks[name] = asyncio.create_task(self._read(name))
@@ -57,7 +57,7 @@ async def test_D7_slow_documents_of_two_owners_do_not_hold_up_a_third(monkeypatc
     assert row.begun == ["a1", "b1"]
     for _ in range(3):
         await pass_a_minute()
-    # They are read beside, and there are no more places beside than there are places.
+    # They use extra places, as many as there are ordinary ones.
     assert row.begun == ["a1", "b1", "c1", "d1"]
     await row.end("a1")
     assert row.begun == ["a1", "b1", "c1", "d1"]
@@ -120,10 +120,10 @@ async def test_D7_who_leaves_at_the_moment_of_their_turn_gives_it_back():
     row = Row(places=1, of_owner=1)
     async with row.queue.turn("b"):
         await row.come("a1")
-    # The place is a1's from here on, but it has not heard of it yet.
+    # The place belongs to a1 from here on, but its task has not run yet.
     row.tasks["a1"].cancel()
     await row.come("c1", "d1", "e1")
-    # So does who leaves the row before.
+    # So does a document that leaves the queue earlier.
     row.tasks["d1"].cancel()
     await row.end("c1")
     assert (row.tasks["a1"].cancelled(), row.begun) == (True, ["c1", "e1"])

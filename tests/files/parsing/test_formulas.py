@@ -1,4 +1,4 @@
-"""D6: formulas of a docx stand in their sentences."""
+"""D6: formulas of a docx stay in their sentences."""
 
 from tests.files.parsing.hostile import OFFICE, docx
 from tests.files.parsing.office import relations

@@ -1,4 +1,4 @@
-"""What of a child's frames is let through (D7): pages and characters up to their limits, in the order of a document."""
+"""The frame filter (D7) passes pages and characters up to their limits, in the order of a document."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The wire to a child (D7): what is written is read again as it was, and what is no frame is refused."""
+"""The protocol with a parser process (D7): frames survive encoding, and invalid ones are rejected."""
 
 from operator import mul
 

@@ -1,4 +1,4 @@
-"""Documents that mean harm (D7): each gives text or a reason, in bounded time and memory, and the next is read."""
+"""Hostile documents (D7) give text or a reason, in bounded time and memory, and the next one is read."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 
 HARSH = ParseLimits(seconds=5, pages=500, characters=2_000_000)
 GOOD = "good words"
-# How a reason ends: with what to do about it.
+# The end of a reason: advice.
 REASON = re.compile(r"^[a-z].+\. (Ask|Try|Tell) [^.]+\.$", re.DOTALL)
 
 
@@ -35,7 +35,7 @@ async def parsers() -> AsyncIterator[Parsers]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def visitors() -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server of our own, its address, and what it was asked."""
+    """Start a server; return its address and the requests that it receives."""
     requests_seen: list[bytes] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,13 +57,13 @@ def peak_of(pid: int) -> int:
 
 
 async def expect_text_or_reason(parsers: Parsers, name: str, data: bytes) -> str:
-    """The text, or the code of the refusal. Anything else fails, and so does a pool that reads nothing afterwards."""
+    """Return the text or the code of the refusal, and check that the pool still reads documents."""
     try:
         outcome = await text_from(parsers, name, data, limits=HARSH)
     except FileRefused as refused:
         assert REASON.match(str(refused)), str(refused)
         outcome = f"({refused.code})"
-    # A child that took more was ended; the others tell the most that they ever had.
+    # A child that used more was killed; the others report their peak.
     assert all(peak_of(pid) <= HARSH.memory_bytes for pid in children())
     assert await text_from(parsers, "good.txt", GOOD.encode()) == GOOD
     return outcome
@@ -127,7 +127,7 @@ async def test_D7_while_documents_of_one_user_take_long_those_of_another_are_rea
 PICTURE = '<img src="{0}/a.png"><iframe src="file:///etc/passwd"></iframe>'
 LINKS = '<link rel="stylesheet" href="{0}/a.css"><script src="{0}/a.js"></script>'
 ENTITIES = "&file; &net;"
-# Documents by the address of something that they would have.
+# Documents, given the URL of a resource to load.
 FETCHING: dict[str, Callable[[str], bytes]] = {
     "fetching.docx": lambda at: hostile.docx(
         hostile.paragraph(f"{GOOD} {ENTITIES}"), head=hostile.fetching("w:document", at)

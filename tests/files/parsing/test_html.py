@@ -1,4 +1,4 @@
-"""D6, D7: pages of the web: how deep they may be, what forms and pictures leave of them, where their lines end."""
+"""D6, D7: web pages: their depth, forms, pictures and line ends."""
 
 import re
 

@@ -51,7 +51,7 @@ def test_D6_cells_of_a_doc_are_told_by_how_many_a_row_has(
 ):
     table, *rest = restore_table(Element(kind="item", text=text))
     assert (table.rows, [one.text for one in rest]) == (rows, after)
-    # Rows of all lengths are lines.
+    # Rows of any length are lines.
     (lines,) = restore_table(Element(kind="paragraph", text="a\tb\t\tc\t\td"))
     assert lines.text == "a | b\nc\nd"
 

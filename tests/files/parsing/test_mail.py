@@ -1,4 +1,4 @@
-"""D6: mail is read with its names, its words in whatever they are written in, and what is attached to it."""
+"""D6: mail is read with its names, texts in any encoding, and attachments."""
 
 from email.message import EmailMessage
 

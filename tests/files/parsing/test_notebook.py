@@ -1,4 +1,4 @@
-"""D6: notebooks of Jupyter are read cell by cell, with what their code printed; what is none is the text it is."""
+"""D6: Jupyter notebooks are read cell by cell, with their output; other files stay text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -23,7 +23,7 @@ def level(number: int, pattern: str, way: str = "decimal", start: int = 1) -> st
 
 
 def letter(body: str, *levels: str, more: str = "", head: str = "") -> bytes:
-    """A docx with one list of these levels. `more` are other lists that count with it."""
+    """Return a docx with one list of these levels. `more` are lists that share its counter."""
     kinds = f'<w:abstractNum w:abstractNumId="0">{"".join(levels)}</w:abstractNum>'
     lists = f'<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>{more}'
     numbering = f'{head}<w:numbering xmlns:w="{WORD}">{kinds}{lists}</w:numbering>'

@@ -1,4 +1,4 @@
-"""D6: cells of an xls show what a person sees. The books are written by hand, record by record."""
+"""D6: cells of an xls have the text that Excel shows. The tests write the records by hand."""
 
 import struct
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def number(row: int, column: int, value: float, style: int) -> bytes:
 
 
 def short(row: int, column: int, whole: int, style: int) -> bytes:
-    """A number in hundredths."""
+    """Return a record of a number in hundredths."""
     return record(0x27E, struct.pack("<HHHI", row, column, style, whole << 2 & 0xFFFFFFFF | 3))
 
 

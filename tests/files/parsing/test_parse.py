@@ -1,4 +1,4 @@
-"""D6: which parser bytes are given to, and what is said of bytes that none can read."""
+"""D6: the choice of a parser, and reasons for unreadable bytes."""
 
 import pytest
 from hypothesis import example, given
@@ -38,7 +38,7 @@ def test_D6_pieces_of_a_text_make_exactly_the_text(text: str, repeats: int):
     elements = list(split_text([text] * repeats))
     assert text_of(elements) == text * repeats
     assert all(0 < len(one.text) <= PIECE_CHARACTERS for one in elements)
-    # Each but the last ends with a line, unless the line is too long for that.
+    # Each except the last ends at a line end, unless the line is too long.
     assert all(one.text.endswith("\n") or "\n" not in one.text for one in elements[:-1])
 
 

@@ -1,4 +1,4 @@
-"""D6: pages of a PDF come as they are read; scans say that they are, or are read where that is asked for."""
+"""D6: pages of a PDF arrive as they are read. Scans are announced, or read by OCR if enabled."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ def test_D6_the_first_pages_wait_for_no_look_at_the_others():
 
 @pytest.fixture
 def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that reads the same in every picture."""
+    """Install an OCR program that returns the same text for every picture."""
     program = tmp_path / "tesseract"
     program.write_text(
         '#!/bin/sh\n[ "$1" = --list-langs ] && printf "Languages:\\neng\\n" && exit\n'
@@ -113,7 +113,7 @@ def test_D7_only_so_many_scans_are_read():
 @pytest.mark.full
 def test_D6_a_scan_is_read_where_tesseract_is_installed():
     if reader := reader_for("chi_sim+eng"):
-        # Chinese is read where its language is there too.
+        # Chinese needs its language.
         lines = content.SCAN if len(reader.languages) > 1 else content.SCAN[1:2]
         text = squeezed(read_document("scan.pdf", ocr="chi_sim+eng").text)
         assert all(squeezed(line) in text for line in lines)
@@ -211,7 +211,7 @@ def test_D7_what_takes_too_long_goes_on_without_headings_and_tables():
     assert all(words in squeezed(reading.text) for words in whole)
 
 
-# What is on top of a page
+# Annotations
 
 
 def text_operator(words: str) -> str:

@@ -1,4 +1,4 @@
-"""The pool of children that documents are parsed in (D7): whatever a child does, it costs one document and one text."""
+"""The pool of parser processes (D7): a failing process costs one document."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def parsers() -> AsyncIterator[Parsers]:
-    """A real one, for all tests here."""
+    """Return a real pool for all tests of this module."""
     pool = Parsers(PoolSettings(children=2))
     yield pool
     await pool.close()
@@ -55,7 +55,7 @@ async def parsers() -> AsyncIterator[Parsers]:
 
 @pytest_asyncio.fixture(loop_scope="function")
 async def strange() -> AsyncIterator[Parsers]:
-    """One whose child does what the name of its document says."""
+    """Return a pool whose process does what the name of its document says."""
     pool = bad_pool("named")
     yield pool
     await pool.close()
@@ -63,7 +63,7 @@ async def strange() -> AsyncIterator[Parsers]:
 
 @pytest.fixture
 def started() -> Callable[[], set[int]]:
-    """Asked: the processes that were started since the test began, and that have not been waited for."""
+    """Return a function that lists the processes started since the test began."""
     before = children()
     return lambda: children() - before
 
@@ -176,7 +176,7 @@ async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange
     pid = int(await text_from(strange, "good"))
     answer = strange.parse("a", Task(format="pdf", name="hangs", limits=LONG), in_pieces(b""))
     assert await anext(answer) == DocumentStart()
-    # Time in which nobody asks for more does not count.
+    # Time without a waiting reader does not count.
     clock.advance(LONG.seconds + 1)
     assert await anext(answer) == FoundElements(elements=(Element(kind="text", text="begun"),))
     asyncio.get_running_loop().call_soon(clock.advance, LONG.seconds + 1)
@@ -213,7 +213,7 @@ async def test_D7_a_child_goes_on_no_further_than_somebody_reads(tmp_path: Path)
     async with aclosing(pool.parse("a", Task(format="pdf", name="a"), in_pieces(b""))) as frames:
         await anext(frames)
         await anext(frames)
-        # It sleeps where it writes to a pipe that is full.
+        # It sleeps while it writes to a full pipe.
         await until(lambda: state_of(newest_child()) == "S")
         assert int(count.read_text()) < 100
         assert len([frame async for frame in frames]) == 400

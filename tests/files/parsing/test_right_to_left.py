@@ -1,4 +1,4 @@
-"""D6: lines of Arabic and Hebrew with Latin words in them are read in their order."""
+"""D6: Arabic and Hebrew lines with Latin words keep their reading order."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.files.parsing.reading import read
 
 
 def as_drawn(*parts: str) -> str:
-    """A line from right to left as it looks from left to right."""
+    """Return a right-to-left line as it looks from left to right."""
     return " ".join(part if part.isascii() else part[::-1] for part in reversed(parts))
 
 

@@ -1,4 +1,4 @@
-"""D6, D9: what the cells of a workbook show, however far apart they are."""
+"""D6, D9: cells of a workbook as shown, however far apart."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def number(place: str, value: str, style: int = 0) -> str:
 
 
 def book(rows: str, after: str = "", **more: str) -> bytes:
-    """A workbook of one sheet. `after` stands behind its rows."""
+    """Return a workbook of one sheet. `after` follows its rows."""
     codes = "".join(f"<numFmt numFmtId='{key}' formatCode='{code}'/>" for key, code in FORMATS.items())
     styles_xml = "".join(f'<xf numFmtId="{key}"/>' for key in STYLES)
     spaces = f'{MAIN} xmlns:r="{OFFICE}"'
@@ -120,13 +120,13 @@ def test_D6_cells_that_do_not_say_where_they_are_follow_one_another():
 
 def test_D6_cells_of_an_ods_show_what_a_person_sees():
     value = '<table:table-cell office:value-type="{}" office:value="{}"><text:p>{}</text:p></table:table-cell>'
-    clicked = '<text:a xlink:href="https://x.y/?a=1&amp;b=2">shop</text:a>'
+    hyperlink = '<text:a xlink:href="https://x.y/?a=1&amp;b=2">shop</text:a>'
     cells = value.format("percentage", "0.256", "25.6%") + value.format("float", "123", "000123")
     cells += value.format("float", "0", "#DIV/0!") + value.format("float", "1234.5", "1,234.50")
-    cells += f'<table:table-cell office:value-type="string"><text:p>see {clicked}</text:p></table:table-cell>'
+    cells += f'<table:table-cell office:value-type="string"><text:p>see {hyperlink}</text:p></table:table-cell>'
     data = open_document("spreadsheet", f'<table:table table:name="A">{table_row(cells)}</table:table>')
-    seen = read(data, "ods").cells()
-    assert seen == [("25.6%", "000123", "#DIV/0!", "1234.5", "see [shop](https://x.y/?a=1&b=2)")]
+    rows = read(data, "ods").cells()
+    assert rows == [("25.6%", "000123", "#DIV/0!", "1234.5", "see [shop](https://x.y/?a=1&b=2)")]
 
 
 def test_D6_rows_out_of_order_and_told_twice_lose_nothing():

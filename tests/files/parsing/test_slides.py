@@ -1,4 +1,4 @@
-"""D6: what stands on slides, whichever way programs write it."""
+"""D6: content of slides, in the forms that programs write."""
 
 import pytest
 
@@ -142,7 +142,8 @@ def series(name: str, *values: str) -> str:
 
 def chart(*columns: str, title: str = "") -> str:
     title_xml = f"<c:title><a:p>{run(title)}</a:p></c:title>" if title else ""
-    return f"<c:chartSpace {SPACES}><c:chart>{title_xml}<c:barChart>{''.join(columns)}</c:barChart></c:chart></c:chartSpace>"
+    content = f"{title_xml}<c:barChart>{''.join(columns)}</c:barChart>"
+    return f"<c:chartSpace {SPACES}><c:chart>{content}</c:chart></c:chartSpace>"
 
 
 def test_D6_a_chart_is_the_table_it_was_drawn_from():

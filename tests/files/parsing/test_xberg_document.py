@@ -1,4 +1,4 @@
-"""D6: what xberg alone would lose or misplace in letters: links, merged cells, boxes, remarks, rare characters."""
+"""D6: details of letters that xberg alone loses: links, merged cells, boxes, remarks, rare characters."""
 
 import pytest
 

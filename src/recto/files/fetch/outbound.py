@@ -177,7 +177,11 @@ class Guard:
         if not addresses:
             raise OSError("the host has no address")
         for *_, (address, *_) in addresses:
-            if not is_public(str(address)) and not self._is_allowed(str(address)):
+            try:
+                is_allowed = any(ip_address(str(address)) in network for network in self._allowance)
+            except ValueError:
+                is_allowed = False
+            if not is_allowed and not is_public(str(address)):
                 self.has_refused = True
                 LOGGER.warning("%s has the address %s, which is not public; not connected.", host, address)
                 raise _ForbiddenAddress("not a public address")
@@ -196,12 +200,6 @@ class Guard:
             act()
         else:
             self._lookup.add_done_callback(finish)
-
-    def _is_allowed(self, address: str) -> bool:
-        try:
-            return any(ip_address(address) in network for network in self._allowance)
-        except ValueError:
-            return False
 
 
 class GuardedSession:

@@ -34,19 +34,19 @@ def read_storage_url(url: str) -> Path | LabelledStorage:
     try:
         split = urlsplit(url)
     except ValueError:
-        raise _wrong(FORMS) from None
+        raise storage_error(FORMS) from None
     match split.scheme:
         case "file":
             path = Path(unquote(split.path))
             if split.netloc not in ("", "localhost") or split.query or split.fragment or "\0" in str(path):
-                raise _wrong(FORMS)
+                raise storage_error(FORMS)
             if not path.is_absolute() or path == Path("/"):
-                raise _wrong("a folder is named by its whole path: write file:///FOLDER")
+                raise storage_error("a folder is named by its whole path: write file:///FOLDER")
             return path
         case "s3":
             return _in_bucket(split, os.environ)
         case _:
-            raise _wrong(FORMS)
+            raise storage_error(FORMS)
 
 
 def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> LabelledStorage:
@@ -57,7 +57,7 @@ def _in_folder(folder: Path, *, is_shared: bool, is_durable: bool) -> LabelledSt
         return LocalStorage(folder, is_shared=is_shared, is_durable=is_durable)
     except OSError as error:
         problem = f"its folder cannot be used ({error.strerror}). Name one that this user may write to"
-        raise _wrong(problem) from error
+        raise storage_error(problem) from error
 
 
 def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledStorage:
@@ -65,18 +65,18 @@ def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledSt
         # Here: the import is slow, and most servers use a folder.
         from recto.files.storage.s3_storage import Bucket, S3Storage
     except ModuleNotFoundError as error:
-        raise _wrong(f"a bucket needs the package {error.name}: install recto[s3]") from error
+        raise storage_error(f"a bucket needs the package {error.name}: install recto[s3]") from error
     keys, _, name = split.netloc.rpartition("@")
     prefix = unquote(split.path).strip("/")
     options = dict(parse_qsl(split.query, keep_blank_values=True))
     is_named = _BUCKET.fullmatch(name) and _PREFIX.fullmatch(prefix)
     if not is_named or split.fragment or not options.keys() <= PARAMETERS:
-        raise _wrong(FORMS)
+        raise storage_error(FORMS)
     if prefix and not {"", ".", ".."}.isdisjoint(prefix.split("/")):
-        raise _wrong("its prefix has a step that is empty or only dots: write s3://BUCKET/FOLDER/FOLDER")
+        raise storage_error("its prefix has a step that is empty or only dots: write s3://BUCKET/FOLDER/FOLDER")
     endpoint = options.get("endpoint", "").rstrip("/") or None
     if endpoint is not None and not re.fullmatch(r"https?://[^/?#@\s]+", endpoint):
-        raise _wrong("its endpoint is no address: write http://HOST:PORT or https://HOST")
+        raise storage_error("its endpoint is no address: write http://HOST:PORT or https://HOST")
     region = options.get("region") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if keys:
         access, _, secret = keys.partition(":")
@@ -85,10 +85,11 @@ def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledSt
         access, secret = environment.get("AWS_ACCESS_KEY_ID", ""), environment.get("AWS_SECRET_ACCESS_KEY", "")
         token = environment.get("AWS_SESSION_TOKEN")
     if not access or not secret:
-        raise _wrong("there are no credentials for the bucket. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        raise storage_error("there are no credentials for the bucket. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
     who = S3Credentials(access_key=access, secret_key=secret, token=token, region=region or "us-east-1")
     return S3Storage(Bucket(name=name, who=who, prefix=prefix, endpoint=endpoint))
 
 
-def _wrong(problem: str) -> SettingsError:
+def storage_error(problem: str) -> SettingsError:
+    """Return the error for a wrong storage setting. It hides the value, which may contain credentials."""
     return SettingsError(name=SETTING, value="(hidden)", allowed=problem)

@@ -114,7 +114,12 @@ class LocalStorage:
         await try_out(self)
 
     async def read_label(self) -> bytes | None:
-        return await _on_disk(partial(_read_if_there, self._folder / LABEL))
+        def read() -> bytes | None:
+            with suppress(FileNotFoundError):
+                return (self._folder / LABEL).read_bytes()
+            return None
+
+        return await _on_disk(read)
 
     async def write_label(self, label: bytes) -> None:
         async def whole() -> AsyncGenerator[bytes]:
@@ -209,13 +214,6 @@ def _blobs(folder: Path) -> Iterator[Path]:
         # Without the label: a copy is another storage and gets its own.
         for name in filter(is_ours, names):
             yield (Path(here) / name).relative_to(folder)
-
-
-def _read_if_there(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
 
 
 async def _write_most(staged: StagedFile, pieces: AsyncIterable[bytes]) -> Sequence[bytes]:

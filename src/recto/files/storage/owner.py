@@ -12,14 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from recto.conversation.json import dump, load_object
-from recto.errors import SettingsError
 from recto.files.ports import LabelledStorage, OwningDatabase
 from recto.files.storage.blobs import PROBE
+from recto.files.storage.choose_storage import storage_error
 
 NOTE = "storage"
 # The owner of a storage for all servers of one database.
 SHARED = "shared"
-SETTING = "RECTO_STORAGE_URL"
 ANOTHERS = (
     "it holds the files of another data folder or database, and this server would delete them. Start with the data "
     "folder it belongs to, or name another storage; if that data folder is gone for good, run "
@@ -53,18 +52,18 @@ async def claim_storage(
     """Make a new storage belong to this database. Raise SettingsError if it belongs to another."""
     label, note = await _labels(storage, database)
     if label is not None and (label.owner != owner or note not in (None, label)):
-        raise _wrong(ANOTHERS)
+        raise storage_error(ANOTHERS)
     if label is not None and note is not None:
         return
     content = await _look(storage, database)
     # A database without a note is new, or older than the label. Only files tell one shared database from another.
     if content == "others" or (label is not None and content == "nothing" and label.owner == SHARED):
-        raise _wrong(ANOTHERS)
+        raise storage_error(ANOTHERS)
     if label is not None:
         await database.notes.add(NOTE, _text(label))
         return
     if content == "nothing" and note is not None and note.owner != owner and database.is_shared:
-        raise _wrong(ELSEWHERE)
+        raise storage_error(ELSEWHERE)
     new = Label(storage=new_id(), owner=owner)
     if note is None:
         note = _read((await database.notes.add(NOTE, _text(new))).encode())
@@ -79,7 +78,7 @@ async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner:
     """Raise SettingsError if the storage belongs to another database. Write nothing."""
     label, note = await _labels(storage, database)
     if label is not None and (label.owner != owner or note not in (None, label)):
-        raise _wrong(ANOTHERS)
+        raise storage_error(ANOTHERS)
 
 
 async def adopt(storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]) -> None:
@@ -117,7 +116,3 @@ def _read(text: bytes | None) -> Label | None:
 
 def _text(label: Label) -> str:
     return dump(asdict(label)).decode()
-
-
-def _wrong(problem: str) -> SettingsError:
-    return SettingsError(name=SETTING, value="(hidden)", allowed=problem)

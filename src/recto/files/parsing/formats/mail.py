@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from email import message_from_bytes
 from email.errors import HeaderParseError
@@ -105,7 +105,7 @@ def _decode_header(value: str) -> str:
 
 
 def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator[Element]:
-    """Yield the text of a part, and collect attachments."""
+    """Yield the text of a part, and collect attachments. The last alternative with text is the richest one."""
     kind = part.get_content_type()
     is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
     if kind == "message/delivery-status" and part.is_multipart():
@@ -115,11 +115,16 @@ def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator
             )
     elif part.is_multipart() and depth < _DEEPEST and kind != "message/rfc822":
         parts = cast("list[Message]", part.get_payload())
-        if kind == "multipart/alternative":
-            yield from _best(parts, attachments, depth + 1)
+        if kind != "multipart/alternative":
+            for one in parts:
+                yield from _body(one, attachments, depth + 1)
             return
-        for one in parts:
-            yield from _body(one, attachments, depth + 1)
+        for one in reversed([one for one in parts if one.get_content_type() != "text/calendar"]):
+            inner = list[_Attachment]()
+            if elements := list(_body(one, inner, depth + 1)):
+                attachments += inner
+                yield from elements
+                return
     elif part.get_content_maintype() == "text" and not is_apart and not part.is_multipart():
         text = decode(_bytes(part), normalize_encoding(part.get_content_charset() or ""))
         if text is None:
@@ -131,17 +136,6 @@ def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator
             yield from _paragraphs(_FLOWS.sub(" ", lines) if part.get_param("format") == "flowed" else lines)
     elif not kind.startswith("multipart/") or part.is_multipart():
         attachments.append(_attachment_of(part))
-
-
-def _best(parts: Iterable[Message], attachments: list[_Attachment], depth: int) -> Iterator[Element]:
-    """Yield the last alternative with text, which is the richest one."""
-    for part in reversed(list(parts)):
-        inner: list[_Attachment] = []
-        elements = list(_body(part, inner, depth)) if part.get_content_type() != "text/calendar" else []
-        if elements:
-            attachments += inner
-            yield from elements
-            return
 
 
 def _paragraphs(text: str) -> Iterator[Element]:

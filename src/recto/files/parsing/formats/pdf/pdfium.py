@@ -112,19 +112,14 @@ class _Library(Protocol):
     PdfiumError: type[RuntimeError]
 
 
-class _Raw(Protocol):
-    """Functions of pdfium that its Python wrapper lacks."""
+class _RawAnnotations(Protocol):
+    """Functions of pdfium for annotations, which its Python wrapper lacks."""
 
     FPDF_ANNOT_LINK: int
     FPDF_ANNOT_FREETEXT: int
     FPDF_ANNOT_STAMP: int
     FPDF_ANNOT_POPUP: int
     FPDF_ANNOT_WIDGET: int
-    FPDF_PAGEOBJ_IMAGE: int
-    FPDF_PAGEOBJ_PATH: int
-    FLAT_NORMALDISPLAY: int
-    FPDF_LINK: type
-    FS_RECTF: type
 
     def FPDFPage_GetAnnotCount(self, page: object) -> int: ...  # noqa: N802 - its name
     def FPDFPage_GetAnnot(self, page: object, place: int) -> object: ...  # noqa: N802 - its name
@@ -133,6 +128,17 @@ class _Raw(Protocol):
     def FPDFAnnot_GetFlags(self, annotation: object) -> int: ...  # noqa: N802 - its name
     def FPDFAnnot_HasKey(self, annotation: object, key: bytes) -> bool: ...  # noqa: N802 - its name
     def FPDFAnnot_GetStringValue(self, annotation: object, key: bytes, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
+
+
+class _Raw(_RawAnnotations, Protocol):
+    """Functions of pdfium that its Python wrapper lacks."""
+
+    FPDF_PAGEOBJ_IMAGE: int
+    FPDF_PAGEOBJ_PATH: int
+    FLAT_NORMALDISPLAY: int
+    FPDF_LINK: type
+    FS_RECTF: type
+
     def FPDFLink_Enumerate(self, page: object, place: object, link: object) -> bool: ...  # noqa: N802 - its name
     def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
     def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
@@ -393,13 +399,13 @@ class Annotation:
     remark: str
 
 
-def annotations_on(page: object, raw: _Raw) -> tuple[Annotation, ...]:
+def annotations_on(page: object, raw: _RawAnnotations) -> tuple[Annotation, ...]:
     """Return the annotations of a page."""
     count = min(_MOST_ANNOTATIONS, raw.FPDFPage_GetAnnotCount(page))
     return tuple([one for place in range(count) for one in _annotation(page, place, raw)])
 
 
-def _annotation(page: object, place: int, raw: _Raw) -> Iterator[Annotation]:
+def _annotation(page: object, place: int, raw: _RawAnnotations) -> Iterator[Annotation]:
     annotation = raw.FPDFPage_GetAnnot(page, place)
     if not annotation:
         return
@@ -422,7 +428,7 @@ def _annotation(page: object, place: int, raw: _Raw) -> Iterator[Annotation]:
         raw.FPDFPage_CloseAnnot(annotation)
 
 
-def _string(annotation: object, key: bytes, raw: _Raw) -> str:
+def _string(annotation: object, key: bytes, raw: _RawAnnotations) -> str:
     size = raw.FPDFAnnot_GetStringValue(annotation, key, None, 0)
     buffer = (c_ushort * (size // 2))()
     raw.FPDFAnnot_GetStringValue(annotation, key, buffer, size)
