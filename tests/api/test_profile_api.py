@@ -120,7 +120,7 @@ NO_PATCHES: list[tuple[object, str, str]] = [
     ({"tier": "pro"}, "tier", "is reserved; use another name"),
     ({"": 1}, "''", "is not a valid name; use 1 to 64 letters"),
     ({"x" * 65: None}, f"'{'x' * 64}'", "is not a valid name"),
-    ({"skill_data": ["bazi"]}, "skill_data", "must be an object that names each skill"),
+    ({"skill_data": ["bazi"]}, "skill_data", "must be an object by skill name"),
 ]
 
 

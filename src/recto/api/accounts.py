@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
 from recto.agents.profile_schema import check_profile
-from recto.api.backend import AgentCatalog, backend_of, is_operator, user_of
+from recto.api.backend import backend_of, is_operator, user_of
 from recto.api.bodies import NUL, NUL_ESCAPE, read_body
 from recto.api.parameters import in_path, in_query
 from recto.api.problems import operator_problem
@@ -28,10 +28,7 @@ from recto.tools.workspace.workspaces import sweep_workspaces
 
 ME = "/api/v1/agent/me"
 LINES = "application/x-ndjson"
-EXPORT_HEADERS = {
-    "content-disposition": 'attachment; filename="recto-export.ndjson"',
-    "cache-control": "no-store",
-}
+EXPORT_HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndjson"', "cache-control": "no-store"}
 PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
 # Maximum nesting depth of a body.
 DEEPEST = 32
@@ -158,13 +155,22 @@ async def change_profile(request: Request, agent: SchemaAgent = None) -> Profile
     data = body.get(SKILL_DATA, {})
     if not isinstance(data, Mapping):
         raise WireError(where=SKILL_DATA, problem="must be an object by skill name; null deletes the data of a skill")
-    change = ProfileChange(
-        fields={name: value for name, value in body.items() if name != SKILL_DATA},
-        skill_data=data,
-        check=lambda fields: _check_fields(backend.agents, agent or backend.agents.chat, fields, backend.clock()),
-    )
-    owner, now = user_of(request).name, backend.clock()
-    return _row(await backend.store.users.change_profile(owner, change, now, backend.profile_bytes))
+    name, now = agent or backend.agents.chat, backend.clock()
+
+    def check(fields: Mapping[str, Json]) -> None:
+        """Reject fields that the agent could not use (S6)."""
+        schema = backend.agents.by_name[name].profile_schema if name in backend.agents.by_name else None
+        if schema and (error := check_profile(fields, schema)):
+            raise WireError(where="profile", problem=f"{error}. Follow the profile schema of agent {name!r}")
+        try:
+            for profile_check in backend.agents.tools_of(name).profile_checks():
+                profile_check(fields, now)
+        except ToolError as error:
+            raise WireError(where="profile", problem=str(error)) from error
+
+    fields = {field: value for field, value in body.items() if field != SKILL_DATA}
+    change = ProfileChange(fields=fields, skill_data=data, check=check)
+    return _row(await backend.store.users.change_profile(user_of(request).name, change, now, backend.profile_bytes))
 
 
 async def set_tier(request: Request, user: UserName) -> TierShape | Response:
@@ -176,19 +182,6 @@ async def set_tier(request: Request, user: UserName) -> TierShape | Response:
     tier = value if isinstance(value, str) else ""
     await backend.store.users.set_tier(user, tier, backend.clock())
     return {"user": user, "tier": tier}
-
-
-def _check_fields(agents: AgentCatalog, name: str, fields: Mapping[str, Json], now: datetime) -> None:
-    """Reject fields that the agent could not use (S6)."""
-    agent = agents.by_name.get(name)
-    error = check_profile(fields, agent.profile_schema) if agent and agent.profile_schema else None
-    if error:
-        raise WireError(where="profile", problem=f"{error}. Follow the profile schema of agent {name!r}")
-    try:
-        for check in agents.tools_of(name).profile_checks():
-            check(fields, now)
-    except ToolError as error:
-        raise WireError(where="profile", problem=str(error)) from error
 
 
 async def _read_object(request: Request) -> Mapping[str, Json]:

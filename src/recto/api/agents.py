@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
-from recto.agents.agent import Agent
-from recto.agents.file_input import FileInput
-from recto.api.backend import AgentCatalog, backend_of
+from recto.api.backend import backend_of
 from recto.api.route import Route
 from recto.conversation.json import load_object
 
@@ -76,29 +74,11 @@ class AgentsShape(TypedDict):
 
 async def get_agents(request: Request) -> AgentsShape:
     """List the agents. A run selects one in `forwardedProps.agent`, else its thread's agent or the default answers."""
-    agents = backend_of(request).agents
-    return {"agents": [_row(agents, agent) for agent in agents.by_name.values()]}
-
-
-def _row(agents: AgentCatalog, agent: Agent) -> AgentShape:
-    tools = agents.tools_of(agent.name)
-    names = {offer.name for offer in tools.offers(tools)}
-    return {
-        "name": agent.name,
-        "description": agent.description,
-        "starters": list(agent.starters),
-        "variantOf": agent.variant_of,
-        "default": agent.name == agents.default,
-        "locale": agent.locale,
-        "toolCalling": agent.tool_calling or "native",
-        "tools": sorted(names),
-        "clientTools": sorted(names - tools.own_names()),
-        "forms": [
-            {"name": form.name, "description": form.description, "parameters": load_object(form.parameters) or {}}
-            for form in tools.forms()
-        ],
-        "unavailable": list(agents.unavailable(agent.name)),
-        "skills": [
+    agents, rows = backend_of(request).agents, list[AgentShape]()
+    for agent in agents.by_name.values():
+        tools, files = agents.tools_of(agent.name), agent.file_input
+        names = {offer.name for offer in tools.offers(tools)}
+        skills: list[SkillShape] = [
             {
                 "name": skill.name,
                 "title": skill.title or skill.name,
@@ -106,23 +86,38 @@ def _row(agents: AgentCatalog, agent: Agent) -> AgentShape:
                 "scenarios": [scenario.name for scenario in skill.scenarios],
             }
             for skill in agent.skills.values()
-        ],
-        "voices": list(agent.voices),
-        "fileInput": _file_input(agent.file_input) if agent.file_input.is_on else None,
-        "profileSchema": load_object(agent.profile_schema) if agent.profile_schema else None,
-    }
-
-
-def _file_input(files: FileInput) -> FileInputShape:
-    return {
-        "documents": files.documents,
-        "images": files.images,
-        "audio": files.audio,
-        "video": files.video,
-        "endings": list(files.endings),
-        "maxFiles": files.max_files,
-        "maxBytes": files.max_bytes,
-    }
+        ]
+        file_input: FileInputShape = {
+            "documents": files.documents,
+            "images": files.images,
+            "audio": files.audio,
+            "video": files.video,
+            "endings": list(files.endings),
+            "maxFiles": files.max_files,
+            "maxBytes": files.max_bytes,
+        }
+        row: AgentShape = {
+            "name": agent.name,
+            "description": agent.description,
+            "starters": list(agent.starters),
+            "variantOf": agent.variant_of,
+            "default": agent.name == agents.default,
+            "locale": agent.locale,
+            "toolCalling": agent.tool_calling or "native",
+            "tools": sorted(names),
+            "clientTools": sorted(names - tools.own_names()),
+            "forms": [
+                {"name": form.name, "description": form.description, "parameters": load_object(form.parameters) or {}}
+                for form in tools.forms()
+            ],
+            "unavailable": list(agents.unavailable(agent.name)),
+            "skills": skills,
+            "voices": list(agent.voices),
+            "fileInput": file_input if files.is_on else None,
+            "profileSchema": load_object(agent.profile_schema) if agent.profile_schema else None,
+        }
+        rows.append(row)
+    return {"agents": rows}
 
 
 ROUTES = (Route("GET", "/api/v1/agent/agents", get_agents, "agents"),)

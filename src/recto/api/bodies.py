@@ -40,29 +40,24 @@ async def read_body(request: Request, limit: int = MAX_BYTES, name: str = "RunAg
     """Return the body. Rejects a body that is too large or arrives too slowly."""
     backend = backend_of(request)
     seconds = backend.bodies.seconds
+    decoder, pieces, packed_size, size = BodyDecoder(coding_of(request.headers)), list[bytes](), 0, 0
     try:
         async with asyncio.timeout(seconds):
-            body = await _read_within(request, limit, name)
+            async for packed_piece in request.stream():
+                packed_size += len(packed_piece)
+                # The limit applies before and after unpacking.
+                piece = decoder.feed(packed_piece, limit + 1 - size) if packed_size <= limit else b""
+                size += len(piece)
+                if max(packed_size, size) > limit:
+                    raise TooLarge(f"{name} exceeds size limit")
+                pieces.append(piece)
     except TimeoutError as error:
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=seconds)) from error
-    if len(body) > SMALL:
+    decoder.end()
+    if size > SMALL:
         is_one_of_many = backend.body_turns.locked()
         async with backend.body_turns:
             await asyncio.sleep(PAUSE_SECONDS if is_one_of_many else 0)
-    return body
-
-
-async def _read_within(request: Request, limit: int, name: str) -> bytes:
-    decoder, pieces, packed_size, size = BodyDecoder(coding_of(request.headers)), list[bytes](), 0, 0
-    async for packed_piece in request.stream():
-        packed_size += len(packed_piece)
-        # The limit applies before and after unpacking.
-        piece = decoder.feed(packed_piece, limit + 1 - size) if packed_size <= limit else b""
-        size += len(piece)
-        if max(packed_size, size) > limit:
-            raise TooLarge(f"{name} exceeds size limit")
-        pieces.append(piece)
-    decoder.end()
     return b"".join(pieces)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
@@ -205,7 +204,10 @@ class Connection(HttpToolsProtocol):
             if buffer:
                 yield buffer
             while self._received_bytes < self._length:
-                piece = await _receive(self.loop, source, min(self._length - self._received_bytes, DIRECT_BYTES))
+                try:
+                    piece = await self.loop.sock_recv(source, min(self._length - self._received_bytes, DIRECT_BYTES))
+                except OSError:
+                    return
                 if not piece:
                     return
                 self._received_bytes += len(piece)
@@ -303,14 +305,6 @@ class Connection(HttpToolsProtocol):
         if self._timeout is not None:
             self._timeout.cancel()
             self._timeout = None
-
-
-async def _receive(loop: asyncio.AbstractEventLoop, source: socket.socket, most: int) -> bytes:
-    try:
-        return await loop.sock_recv(source, most)
-    except OSError:
-        # The connection was lost in some way.
-        return b""
 
 
 async def body_of(request: Request) -> AsyncGenerator[bytes]:

@@ -119,6 +119,13 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
         }
         for one in parameters_of(route.handler)
     ]
+    content: dict[str, Json] = {}
+    if route.body is not None:
+        schema = _reference(route.body)
+        content = {media: {"schema": schema} for media in (route.media, *route.more_media)}
+        # A form is no JSON.
+        if route.media == JSON_MEDIA:
+            content[JSON_MEDIA] = {"schema": schema, "example": example_of(schema, schemas)}
     return {
         "tags": [route.tag],
         "summary": name.replace("_", " ").title(),
@@ -126,20 +133,9 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
         "operationId": name,
         **({"parameters": parameters} if parameters else {}),
         **({"security": []} if route.is_open else {}),
-        **_body(route, schemas),
+        **({"requestBody": {"required": route.needs_body, "content": content}} if content else {}),
         "responses": _responses(route, schemas),
     }
-
-
-def _body(route: Route, schemas: Schemas) -> dict[str, Json]:
-    if route.body is None:
-        return {}
-    schema = _reference(route.body)
-    content: dict[str, Json] = {media: {"schema": schema} for media in (route.media, *route.more_media)}
-    # A form is no JSON.
-    if route.media == JSON_MEDIA:
-        content[JSON_MEDIA] = {"schema": schema, "example": example_of(schema, schemas)}
-    return {"requestBody": {"required": route.needs_body, "content": content}}
 
 
 def _responses(route: Route, schemas: Schemas) -> dict[str, Json]:
@@ -283,17 +279,13 @@ def _routes(paths: Paths, tag: str) -> Iterator[str]:
             if method in methods and tag in _tags(methods[method]):
                 route = methods[method]
                 about = escape(str(route.get("description", "")))
-                rows = "".join(
-                    _parameter_row(one) for one in cast("Sequence[Mapping[str, Json]]", route.get("parameters", ()))
-                )
+                rows = ""
+                for one in cast("Sequence[Mapping[str, Json]]", route.get("parameters", ())):
+                    name, place, text = (escape(str(one.get(field, ""))) for field in ("name", "in", "description"))
+                    rows += f"<tr><td><code>{name}</code></td><td>{place}</td><td>{text}</td></tr>"
                 table = f"<table>{rows}</table>" if rows else ""
                 head = f"<summary><b>{method.upper()}</b><code>{escape(path)}</code></summary>"
                 yield f"<details>{head}<p>{about}</p>{table}{''.join(_examples(route))}</details>"
-
-
-def _parameter_row(one: Mapping[str, Json]) -> str:
-    name, place, about = (escape(str(one.get(field, ""))) for field in ("name", "in", "description"))
-    return f"<tr><td><code>{name}</code></td><td>{place}</td><td>{about}</td></tr>"
 
 
 def _examples(route: Mapping[str, Json]) -> Iterator[str]:

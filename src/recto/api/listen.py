@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from types import FrameType
 
 import uvicorn
 
@@ -72,7 +71,7 @@ def listen(
     server = _Server(config, api, announce, stop)
     if stop is None:
         # After shutdown uvicorn raises the signal again; the shutdown was complete.
-        signal.signal(signal.SIGTERM, _ignore_signal)
+        signal.signal(signal.SIGTERM, lambda _signal, _frame: None)
     # uvicorn has logged the reason and would exit with its own code.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
@@ -112,10 +111,6 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Return False for tracebacks of startup failures, which are reported in one line, and for repeated lines."""
     line = record.getMessage()
     return not ("Traceback" in line or "Application startup failed" in line or line.startswith(NOISE))
-
-
-def _ignore_signal(_signal: int, _frame: FrameType | None) -> None:
-    """Ignore the signal."""
 
 
 class _Server(uvicorn.Server):

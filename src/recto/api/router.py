@@ -84,7 +84,10 @@ class Api:
 
     async def ask(self, request: Request) -> Response:
         """Return the response of the matching route. Raises if there is none, or if the route rejects the request."""
-        path = _path(request.scope)
+        path, raw = request.scope["path"], request.scope.get("raw_path") or b""
+        if b"%" in raw:
+            # As sent: %2F is part of a name and not a slash.
+            path = "/".join([quote(unquote_to_bytes(part), safe="") for part in raw.split(b"/")])
         match = self._find(path)
         if match is None:
             # Redirect to the path with or without a trailing slash, if that one exists.
@@ -124,12 +127,3 @@ class Api:
             await send({"type": f"lifespan.{step}.failed"})
             raise
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def _path(scope: Scope) -> str:
-    """Return the path as sent, where %2F is part of a name and not a slash."""
-    raw: bytes = scope.get("raw_path") or b""
-    if b"%" not in raw:
-        path: str = scope["path"]
-        return path
-    return "/".join([quote(unquote_to_bytes(part), safe="") for part in raw.split(b"/")])

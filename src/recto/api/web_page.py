@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -92,16 +92,18 @@ class WebPage:
     def find(self, path: str) -> BuiltFile | None:
         """Return the file at a path of the server."""
         if not self._files and (self._folder / "index.html").is_file():
-            self._files = dict(_read_files(self._folder))
+            page, icon, policy = (
+                self._folder / "index.html",
+                self._folder / "icon.svg",
+                {"content-security-policy": POLICY},
+            )
+            fixed, immutable = {"cache-control": REVALIDATE}, {"cache-control": IMMUTABLE}
+            self._files = {
+                HOME: _make_file(page, fixed | policy),
+                **({ICON: _make_file(icon, fixed)} if icon.is_file() else {}),
+                **{f"{ASSETS}{one.name}": _make_file(one, immutable) for one in self._folder.glob("assets/*")},
+            }
         return self._files.get(path)
-
-
-def _read_files(folder: Path) -> Iterator[tuple[str, BuiltFile]]:
-    yield HOME, _make_file(folder / "index.html", {"cache-control": REVALIDATE, "content-security-policy": POLICY})
-    for icon in folder.glob(ICON.removeprefix("/")):
-        yield ICON, _make_file(icon, {"cache-control": REVALIDATE})
-    for asset in sorted((folder / "assets").glob("*")):
-        yield f"{ASSETS}{asset.name}", _make_file(asset, {"cache-control": IMMUTABLE})
 
 
 def _make_file(file: Path, headers: Mapping[str, str]) -> BuiltFile:

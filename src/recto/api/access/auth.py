@@ -8,7 +8,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
@@ -21,7 +21,7 @@ from recto.errors import NOT_SHOWN, SettingsError
 from recto.http.network import Network, is_loopback
 
 if TYPE_CHECKING:
-    from recto.api.access.jwt import JwtReader, KeySource
+    from recto.api.access.jwt import JwtReader
 
 LOGGER = logging.getLogger("recto.auth")
 MOST_CHARACTERS = 8_192
@@ -64,16 +64,17 @@ class Authenticator:
         self._has_callers = has_callers
         self._keys = _keys(settings)
         self._jwt = _jwt(settings, self._keys, clock, ticks, network)
-        self._missing = Denied(
-            reason="no_credential", detail=f"The request has no credential. {_how_to_authenticate(settings)}"
-        )
-        self._malformed = Denied(
-            reason="malformed_credential",
-            detail=f"The Authorization header is malformed. {_how_to_authenticate(settings)}",
-        )
-        self.wrong = Denied(
-            reason="wrong_credential", detail=f"The credential is unknown. {_how_to_authenticate(settings)}"
-        )
+        own = "the token (RECTO_TOKEN, else printed at startup and stored in the file `token` of the data folder)"
+        ways = [
+            *([own] if settings.token else []),
+            *(["an API key"] if settings.api_keys else []),
+            *(["a JWT"] if settings.has_jwt else []),
+        ]
+        advice = f"Send `Authorization: Bearer X`, where X is {' or '.join(ways)}."
+        self._missing = Denied(reason="no_credential", detail=f"The request has no credential. {advice}")
+        malformed = f"The Authorization header is malformed. {advice}"
+        self._malformed = Denied(reason="malformed_credential", detail=malformed)
+        self.wrong = Denied(reason="wrong_credential", detail=f"The credential is unknown. {advice}")
 
     def recognise(self, headers: Sequence[str]) -> User | None:
         """Return the user of a token or key, by its digest. JWTs are not checked."""
@@ -119,19 +120,19 @@ def _bearer(headers: Sequence[str]) -> str | None:
 
 
 def _keys(settings: AuthSettings) -> tuple[ApiKey, ...]:
-    own = () if settings.token is None else (_make_key(User(name=LOCAL), settings.token, setting="RECTO_TOKEN"),)
-    # A user may have several keys
-    text = settings.api_keys or ""
-    keys = (
-        *own,
-        *(tuple(_parse_key(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()),
-    )
-    # Raise SettingsError if two entries share a secret
-    owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
-    if len(owners) < len(keys):
+    keys = list[ApiKey]()
+    if settings.token is not None:
+        if not KEY.fullmatch(settings.token):
+            allowed = f"a token or key needs at least {LEAST_CHARACTERS} visible ASCII characters"
+            raise SettingsError(name="RECTO_TOKEN", value=NOT_SHOWN, allowed=allowed)
+        keys.append(ApiKey(user=User(name=LOCAL), digest=_digest(settings.token)))
+    # A user may have several keys.
+    entries = settings.api_keys.split(",") if settings.api_keys else ()
+    keys += [_parse_key(entry.strip(), number) for number, entry in enumerate(entries, 1)]
+    if len({key.digest for key in keys}) < len(keys):
         allowed = "a key occurs twice, or equals RECTO_TOKEN. Give each user a different key"
         raise SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=allowed)
-    return keys
+    return tuple(keys)
 
 
 def _jwt(
@@ -141,18 +142,6 @@ def _jwt(
     ticks: Callable[[], float],
     network: Network | None,
 ) -> JwtReader | None:
-    source = _source(settings, ticks, network)
-    if source is None:
-        return None
-    from recto.api.access.jwt import ClaimRules, JwtReader
-
-    # A name shared by two credentials would merge two people into one user.
-    reserved = frozenset({LOCAL, *[key.user.name for key in keys]})
-    rules = ClaimRules(audience=settings.jwt_audience, issuer=settings.jwt_issuer, reserved=reserved)
-    return JwtReader(source, rules, clock)
-
-
-def _source(settings: AuthSettings, ticks: Callable[[], float], network: Network | None) -> KeySource | None:
     ways = (settings.jwt_secret, settings.jwt_public_key, settings.jwt_jwks_url)
     if sum(way is not None for way in ways) > 1:
         allowed = "only one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL can be set"
@@ -161,7 +150,7 @@ def _source(settings: AuthSettings, ticks: Callable[[], float], network: Network
         return None
     try:
         # Imported here: cryptography costs time and ten megabytes of memory.
-        from recto.api.access.jwt import FixedKey, JwksKeys, public_key, secret_key
+        from recto.api.access.jwt import ClaimRules, FixedKey, JwksKeys, JwtReader, public_key, secret_key
     except ModuleNotFoundError as error:
         allowed = f"JWTs need the package {error.name}: install recto[jwt]"
         names = ("RECTO_JWT_SECRET", "RECTO_JWT_PUBLIC_KEY", "RECTO_JWT_JWKS_URL")
@@ -169,29 +158,15 @@ def _source(settings: AuthSettings, ticks: Callable[[], float], network: Network
         raise SettingsError(name=name, value=NOT_SHOWN, allowed=allowed) from error
     match ways:
         case (str(secret), _, _):
-            return FixedKey(secret_key(secret))
+            source = FixedKey(secret_key(secret))
         case (_, str(key), _):
-            return FixedKey(public_key(key))
+            source = FixedKey(public_key(key))
         case (_, _, url):
-            return JwksKeys(url or "", cache_seconds=settings.jwt_cache_seconds, ticks=ticks, network=network)
-
-
-def _how_to_authenticate(settings: AuthSettings) -> str:
-    own = "the token (RECTO_TOKEN, else printed at startup and stored in the file `token` of the data folder)"
-    ways = [
-        *([own] if settings.token else []),
-        *(["an API key"] if settings.api_keys else []),
-        *(["a JWT"] if settings.has_jwt else []),
-    ]
-    return f"Send `Authorization: Bearer X`, where X is {' or '.join(ways)}."
-
-
-def _make_key(user: User, secret: str, *, setting: str) -> ApiKey:
-    """Return an API key. Raises SettingsError if it is too short or does not fit into a header."""
-    if not KEY.fullmatch(secret):
-        allowed = f"a token or key needs at least {LEAST_CHARACTERS} visible ASCII characters"
-        raise SettingsError(name=setting, value=NOT_SHOWN, allowed=allowed)
-    return ApiKey(user=user, digest=_digest(secret))
+            source = JwksKeys(url or "", cache_seconds=settings.jwt_cache_seconds, ticks=ticks, network=network)
+    # A name shared by two credentials would merge two people into one user.
+    reserved = frozenset({LOCAL, *[key.user.name for key in keys]})
+    rules = ClaimRules(audience=settings.jwt_audience, issuer=settings.jwt_issuer, reserved=reserved)
+    return JwtReader(source, rules, clock)
 
 
 def _parse_key(entry: str, number: int) -> ApiKey:
@@ -238,25 +213,21 @@ def local_token(folder: Path, token: str | None) -> str:
     file = folder / FILE_NAME
     try:
         if not file.exists() and not file.is_symlink():
-            _write_token(file, secrets.token_urlsafe(TOKEN_BYTES))
+            # Written atomically, and never readable by others.
+            draft = file.with_name(f"{file.name}.new")
+            draft.unlink(missing_ok=True)
+            number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE)
+            with os.fdopen(number, "w", encoding="ascii") as stream:
+                stream.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+                stream.flush()
+                os.fsync(number)
+            draft.replace(file)
         token = _read_token(file)
     except OSError as error:
         raise _unusable(file, f"it cannot be used ({error.strerror}). Remove it, or set RECTO_TOKEN") from error
     if not KEY.fullmatch(token):
         raise _unusable(file, "it contains no token. Remove it; the next start creates a new one")
     return token
-
-
-def _write_token(file: Path, token: str) -> None:
-    # Written atomically, and never readable by others.
-    draft = file.with_name(f"{file.name}.new")
-    draft.unlink(missing_ok=True)
-    number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE)
-    with os.fdopen(number, "w", encoding="ascii") as stream:
-        stream.write(token + "\n")
-        stream.flush()
-        os.fsync(number)
-    draft.replace(file)
 
 
 def _read_token(file: Path) -> str:

@@ -116,10 +116,6 @@ class SecurityHeaders:
         self._page = common
         self._data = (*common, NO_PAGE)
 
-    def sender(self, send: Send, more: Sequence[Field] = (), accept: str = "") -> HeaderSender:
-        """Return a `send` that adds the headers and `more` to a response. `accept` is the client's Accept header."""
-        return HeaderSender(self, send, more, accept)
-
     def fields(self, fields: Sequence[Field], more: Sequence[Field]) -> list[Field]:
         """Return all headers of a response with these headers of its own."""
         own = dict(fields)
@@ -128,7 +124,10 @@ class SecurityHeaders:
 
 
 class HeaderSender:
-    """A `send` for one response that adds headers and records whether the response has begun."""
+    """A `send` for one response that adds headers and `more`, and records whether the response has begun.
+
+    `accept` is the client's Accept header.
+    """
 
     __slots__ = ("_accept", "_headers", "_more", "_send", "has_begun")
 

@@ -106,32 +106,28 @@ class Gate:
         if scope["type"] == "websocket":
             audit(HTTPConnection(scope), "websocket", status=403)
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
-        elif scope["type"] != "http":
+            return
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-        else:
-            request = HTTPConnection(scope)
-            headers = request.headers
-            sender = self._headers.sender(send, self._cors.fields(headers), headers.get("accept", ""))
-            await self._answer(request, receive, sender)
-
-    async def _answer(self, request: HTTPConnection, receive: Receive, send: HeaderSender) -> None:
+            return
+        request = HTTPConnection(scope)
+        sender = HeaderSender(
+            self._headers, send, self._cors.fields(request.headers), request.headers.get("accept", "")
+        )
         app: ASGIApp = await self._own_answer(request) or self._app
         try:
-            await app(request.scope, receive, send)
+            await app(scope, receive, sender)
         except ClientDisconnect:
-            # The client has disconnected.
             return
         except Exception as error:
-            if send.has_begun and isinstance(error, RectoError):
+            if sender.has_begun and isinstance(error, RectoError):
                 # Too late for a response: the client sees the stream break off. May happen to all streams at once.
                 self._lines.log(f"responses broke off: {error}")
                 return
             # Sent here so that the response has all headers. The error is raised again for logging.
-            if not send.has_begun:
+            if not sender.has_begun:
                 detail = "Internal server error. The server's log has the details; report it to the operator."
-                await _answer_of(request, Rejection(status=500, code="internal", detail=detail))(
-                    request.scope, receive, send
-                )
+                await _answer_of(request, Rejection(status=500, code="internal", detail=detail))(scope, receive, sender)
             raise
 
     async def _own_answer(self, request: HTTPConnection) -> Response | None:
@@ -160,28 +156,20 @@ class Gate:
             detail = f"The Host header is {host}; use 127.0.0.1, localhost or RECTO_PUBLIC_URL."
             return Rejection(status=421, code="wrong_host", detail=detail)
         is_for_preflight = self._is_preflight(request)
-        if (
-            origin is not None
-            and (is_for_preflight or method in WRITES)
-            and not self._is_origin(origin, is_for_preflight=is_for_preflight)
-        ):
-            detail = f"The origin {origin[:64]!r} is not allowed. Add it to RECTO_CORS_ORIGINS."
-            return Rejection(status=403, code="wrong_origin", detail=detail)
-        return (
-            self._check_body(request)
-            if method in WRITES and ("transfer-encoding" in headers or headers.get("content-length", "0") != "0")
-            else None
-        )
+        if origin is not None and (is_for_preflight or method in WRITES) and not self._cors.allows(origin):
+            is_local = ORIGIN.fullmatch(origin) is not None or origin.lower() in self._origins
+            if is_for_preflight or (self._rules.is_loopback and not is_local):
+                detail = f"The origin {origin[:64]!r} is not allowed. Add it to RECTO_CORS_ORIGINS."
+                return Rejection(status=403, code="wrong_origin", detail=detail)
+        has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        return self._check_body(request) if method in WRITES and has_body else None
 
     def _check_body(self, request: HTTPConnection) -> Rejection | None:
         """Return the reason to reject a body by its headers."""
         kind = request.headers.get("content-type", "")
         patches = (MERGE_MEDIA,) if request.scope["method"] == "PATCH" else ()
-        allowed = (
-            JSON_MEDIA,
-            *patches,
-            *((FORM_MEDIA,) if request.scope["path"] in self._rules.multipart_paths else ()),
-        )
+        forms = (FORM_MEDIA,) if request.scope["path"] in self._rules.multipart_paths else ()
+        allowed = (JSON_MEDIA, *patches, *forms)
         media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
         if media not in allowed:
             detail = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(allowed)}."
@@ -197,8 +185,10 @@ class Gate:
 
     async def _authenticate(self, request: HTTPConnection) -> Rejection | None:
         """Authenticate the request. Requests without credentials are only counted by address."""
-        state, credentials = request.scope.setdefault("state", {}), _credentials(request)
-        path = request.scope["path"]
+        state, path = request.scope.setdefault("state", {}), request.scope["path"]
+        credentials = request.headers.getlist("authorization")
+        if path.startswith(GATEWAY):
+            credentials += [f"Bearer {key}" for key in request.headers.getlist("x-api-key")]
         is_open_path = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
         peer, is_open = peer_of(request), (is_open_path and request.scope["method"] in READS)
         if (is_open or not credentials) and (wait := self._anonymous.take(neighbourhood(peer))):
@@ -223,8 +213,7 @@ class Gate:
             case Delayed():
                 return Rejection(status=503, code="auth_unavailable", detail=result.detail, retry=result.retry)
             case Denied():
-                # Any page can send requests without credentials in its visitor's name; they must not lock the visitor
-                # out.
+                # Any page can send requests without credentials; they must not lock its visitor out.
                 if credentials:
                     self._wrong.take(neighbourhood(peer))
                 return Rejection(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
@@ -258,19 +247,6 @@ class Gate:
         if wait := self._users.take(user.name):
             return _too_many("requests of this user", wait)
         return None
-
-    def _is_origin(self, origin: str, *, is_for_preflight: bool) -> bool:
-        if self._cors.allows(origin) or is_for_preflight:
-            return self._cors.allows(origin)
-        return not self._rules.is_loopback or ORIGIN.fullmatch(origin) is not None or origin.lower() in self._origins
-
-
-def _credentials(request: HTTPConnection) -> list[str]:
-    """Return the Authorization values. Gateway requests may also use Anthropic's x-api-key."""
-    values = request.headers.getlist("authorization")
-    if not request.scope["path"].startswith(GATEWAY):
-        return values
-    return [*values, *[f"Bearer {key}" for key in request.headers.getlist("x-api-key")]]
 
 
 def _answer_of(request: HTTPConnection, rejection: Rejection) -> Response:

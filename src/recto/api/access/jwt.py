@@ -7,7 +7,7 @@ import logging
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, cast
@@ -111,7 +111,11 @@ class JwtReader:
         """Return the user of a token. The key determines the algorithm, never the token."""
         if not SHAPE.fullmatch(token):
             return BROKEN
-        header = _header(token)
+        text = token.partition(".")[0]
+        try:
+            header = load_object(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        except ValueError:
+            header = None
         if header is None:
             return BROKEN
         id, algorithm = header.get("kid"), header.get("alg")
@@ -119,32 +123,15 @@ class JwtReader:
         if keys is None:
             return UNKNOWN
         for key in [key for key in keys if key.algorithm == algorithm]:
-            claims = _claims(token, key)
-            if claims is not None:
+            with suppress(jwt.PyJWTError):
+                claims = jwt.decode(token, key.key, algorithms=[key.algorithm], options=OPTIONS)
                 return read_claims(claims, self._rules, self._clock())
         return FORGED
 
 
-def _header(token: str) -> Mapping[str, object] | None:
-    """Return the unverified header of a token."""
-    text = token.partition(".")[0]
-    try:
-        return load_object(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except ValueError:
-        return None
-
-
-def _claims(token: str, key: VerifyKey) -> Mapping[str, object] | None:
-    try:
-        return jwt.decode(token, key.key, algorithms=[key.algorithm], options=OPTIONS)
-    except jwt.PyJWTError:
-        return None
-
-
 def read_claims(claims: Mapping[str, object], rules: ClaimRules, now: float) -> User | Denied:
     """Return the user that the claims name, or the reason to reject them. `now` is in seconds since 1970."""
-    problem = _wrong_time(claims, now) or _wrong_place(claims, rules)
-    if problem:
+    if problem := _check_time_and_place(claims, rules, now):
         return problem
     name, scope = claims.get("sub"), claims.get("scope", "")
     if not isinstance(name, str) or not is_name(name):
@@ -157,7 +144,8 @@ def read_claims(claims: Mapping[str, object], rules: ClaimRules, now: float) -> 
     return User(name=name, can_write=READ_SCOPE not in scopes or WRITE_SCOPE in scopes)
 
 
-def _wrong_time(claims: Mapping[str, object], now: float) -> Denied | None:
+def _check_time_and_place(claims: Mapping[str, object], rules: ClaimRules, now: float) -> Denied | None:
+    """Return the reason to reject a token: not valid now, or made for another server."""
     end = _number(claims.get("exp"))
     if end is None:
         return _denied("jwt_exp", "its exp is missing or not a number")
@@ -168,10 +156,6 @@ def _wrong_time(claims: Mapping[str, object], now: float) -> Denied | None:
         begin = _number(claims.get(name, 0))
         if begin is None or not begin <= now + LEEWAY_SECONDS:
             return _denied(f"jwt_{name}", f"its {name} is in the future or not a number")
-    return None
-
-
-def _wrong_place(claims: Mapping[str, object], rules: ClaimRules) -> Denied | None:
     audience = claims.get("aud")
     audiences = cast("list[object]", audience) if isinstance(audience, list) else [audience]
     if rules.audience is None and "aud" in claims:
@@ -202,7 +186,13 @@ def secret_key(secret: str) -> VerifyKey:
 def public_key(text: str) -> VerifyKey:
     """Return the key of RECTO_JWT_PUBLIC_KEY: a PEM, or the path of one."""
     # Environment variables often contain a PEM as one line with escaped line ends.
-    pem = text.replace("\\n", "\n").encode() if PEM in text else _read(text)
+    pem = text.replace("\\n", "\n").encode()
+    if PEM not in text:
+        try:
+            with Path(text).open("rb") as file:
+                pem = file.read(PEM_BYTES)
+        except (OSError, ValueError) as error:
+            raise _no_public_key("it is neither a PEM nor the path of a readable file") from error
     try:
         key = key_of(load_pem_public_key(pem))
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -221,14 +211,6 @@ def key_of(key: object, id: str | None = None) -> VerifyKey | None:
             return VerifyKey(algorithm="ES256", key=key, id=id)
         case _:
             return None
-
-
-def _read(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(PEM_BYTES)
-    except (OSError, ValueError) as error:
-        raise _no_public_key("it is neither a PEM nor the path of a readable file") from error
 
 
 def _no_public_key(allowed: str) -> SettingsError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from typing import Annotated, Literal, NotRequired
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive
+from starlette.types import Message
 from typing_extensions import TypedDict
 
 from recto.agents.agent import Agent
@@ -39,6 +40,11 @@ ONE = f"{BASE}/agent/{{agent}}"
 AgentId = Annotated[str, in_path("The agent's name; `default` is the default agent.")]
 BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty to stop the active one.'
 STOPPED: Mapping[str, str] = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
+# Headers of the envelope's body, which do not apply to the nested one.
+BODY_HEADERS = (b"content-length", b"content-encoding", b"transfer-encoding")
+RESOURCES = "/threads"
+# Size of an envelope without its nested body.
+ENVELOPE_BYTES = 4_096
 
 
 class StopBody(BaseModel):
@@ -105,7 +111,14 @@ async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: Thread
     """Stop the named run of a thread, or all open ones. Output stays."""
     backend, owner = backend_of(request), user_of(request).name
     find_kit_agent(backend.agents, agent)
-    name = _parse_run_name(await read_body(request, name="Request body"))
+    body = await read_body(request, name="Request body")
+    match load_object(body if body.strip() else b"{}"):
+        case {"runId": str(run_name), **rest} if run_name.strip() and not rest:
+            name = run_name
+        case {**fields} if not fields:
+            name = None
+        case _:
+            raise _bad_request(BAD_STOP)
     open_runs = await backend.store.runs.list_open(owner, thread_of(owner, thread))
     # Without a name all of them: a queued run would start once the active one ends.
     runs = [run for run in open_runs if name in (None, run.name)]
@@ -116,16 +129,6 @@ async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: Thread
     if name is None:
         return {"stopped": False, "message": f"No active run for thread '{thread}'."}
     return {"stopped": False, "message": f"Run '{name}' is not the active run for thread '{thread}'."}
-
-
-def _parse_run_name(body: bytes) -> str | None:
-    match load_object(body if body.strip() else b"{}"):
-        case {"runId": str(name), **rest} if name.strip() and not rest:
-            return name
-        case {**fields} if not fields:
-            return None
-        case _:
-            raise HTTPException(HTTPStatus.BAD_REQUEST, BAD_STOP)
 
 
 async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Response:
@@ -167,20 +170,11 @@ async def _number_events(
     yield number(RunFinished(thread=suggestion.thread, run=suggestion.run, pending=pending))
 
 
-# Headers of the envelope's body, which do not apply to the nested one.
-BODY_HEADERS = (b"content-length", b"content-encoding", b"transfer-encoding")
-RESOURCES = "/threads"
-# Size of an envelope without its nested body.
-ENVELOPE_BYTES = 4_096
-
-
 class EnvelopeBody(BaseModel):
     """The name of a route, its path parameters and its body."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}},
-        }
+        json_schema_extra={"example": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}}}
     )
 
     method: Literal["info", "agent/run", "agent/connect", "agent/suggest", "agent/stop", "resource/request"]
@@ -214,7 +208,13 @@ async def ask_copilotkit(request: Request) -> Response:
         "query_string": query.encode(),
         "headers": [field for field in request.scope["headers"] if field[0] not in BODY_HEADERS],
     }
-    return await request.app.ask(Request(scope, _receive_body(nested.body, request.receive)))
+    # The nested body, then the messages of the connection.
+    messages: list[Message] = [{"type": "http.request", "body": nested.body, "more_body": False}]
+
+    async def receive() -> Message:
+        return messages.pop() if messages else await request.receive()
+
+    return await request.app.ask(Request(scope, receive))
 
 
 def read_envelope(body: bytes) -> NestedRequest:
@@ -277,61 +277,12 @@ def _bad_request(detail: str) -> HTTPException:
     return HTTPException(HTTPStatus.BAD_REQUEST, detail)
 
 
-def _receive_body(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that yields the body, then the messages of the connection."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def next_message() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return next_message
-
-
+ERRORS = (404, 413, 422)
+post = partial(Route, "POST", tag="copilotkit")
 ROUTES = (
-    Route(
-        "POST",
-        f"{ONE}/run",
-        run_copilotkit_agent,
-        "copilotkit",
-        body=ListBody,
-        streams=True,
-        errors=(404, 409, 413, 422),
-    ),
-    Route(
-        "POST",
-        f"{ONE}/connect",
-        connect_copilotkit_agent,
-        "copilotkit",
-        body=ListBody,
-        streams=True,
-        errors=(404, 413, 422),
-    ),
-    Route(
-        "POST",
-        f"{ONE}/stop/{{thread}}",
-        stop_copilotkit_agent,
-        "copilotkit",
-        body=StopBody,
-        needs_body=False,
-        errors=(404, 413),
-    ),
-    Route(
-        "POST",
-        f"{ONE}/suggest",
-        suggest_by_copilotkit_agent,
-        "copilotkit",
-        body=ListBody,
-        streams=True,
-        errors=(404, 413, 422),
-    ),
-    Route(
-        "POST",
-        BASE,
-        ask_copilotkit,
-        "copilotkit",
-        body=EnvelopeBody,
-        streams=True,
-        errors=(404, 409, 413, 422),
-        json=EnvelopeAnswer,
-    ),
+    post(f"{ONE}/run", run_copilotkit_agent, body=ListBody, streams=True, errors=(*ERRORS, 409)),
+    post(f"{ONE}/connect", connect_copilotkit_agent, body=ListBody, streams=True, errors=ERRORS),
+    post(f"{ONE}/stop/{{thread}}", stop_copilotkit_agent, body=StopBody, needs_body=False, errors=(404, 413)),
+    post(f"{ONE}/suggest", suggest_by_copilotkit_agent, body=ListBody, streams=True, errors=ERRORS),
+    post(BASE, ask_copilotkit, body=EnvelopeBody, streams=True, errors=(*ERRORS, 409), json=EnvelopeAnswer),
 )

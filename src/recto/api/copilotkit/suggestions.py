@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
@@ -65,14 +64,23 @@ class Suggestions:
         task = asyncio.create_task(self._work(make, user))
         # Also called if the task is cancelled before it starts.
         task.add_done_callback(lambda _: queue.put_nowait(None))
-        with self._limit_tasks(user, task):
+        tasks = self._tasks.setdefault(user, [])
+        while len(tasks) >= self._settings.at_once:
+            _cancel(tasks.pop(0))
+        tasks.append(task)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            _cancel(task)
             try:
-                while (event := await queue.get()) is not None:
-                    yield event
-            finally:
-                _cancel(task)
                 # The usage is stored before the client learns of the end.
                 await asyncio.wait([task])
+            finally:
+                if task in tasks:
+                    tasks.remove(task)
+                if not tasks:
+                    self._tasks.pop(user, None)
 
     def stop(self) -> None:
         """Cancel all suggestions at shutdown."""
@@ -87,20 +95,6 @@ class Suggestions:
                 await make()
         except RectoError as error:
             LOGGER.warning("suggestion failed: %s", error)
-
-    @contextmanager
-    def _limit_tasks(self, user: str, task: asyncio.Task[None]) -> Generator[None]:
-        tasks = self._tasks.setdefault(user, [])
-        while len(tasks) >= self._settings.at_once:
-            _cancel(tasks.pop(0))
-        tasks.append(task)
-        try:
-            yield
-        finally:
-            if task in tasks:
-                tasks.remove(task)
-            if not tasks:
-                self._tasks.pop(user, None)
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

@@ -161,16 +161,14 @@ async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> K
 def inspector_message(row: MessageRow) -> Mapping[str, Json]:
     """Convert an AG-UI message to the inspector's form."""
     fields = {name: row[name] for name in ("id", "role", "content", "toolCallId") if name in row}
-    calls = row.get("toolCalls")
-    return {**fields, "toolCalls": [_call(call) for call in calls]} if isinstance(calls, list) and calls else fields
-
-
-def _call(call: Json) -> Json:
-    match call:
-        case {"id": id, "function": {"name": name, "arguments": arguments}}:
-            return {"id": id, "name": name, "args": arguments}
-        case _:
-            return call
+    calls, kit_calls = row.get("toolCalls"), list[Json]()
+    for call in calls if isinstance(calls, list) else ():
+        match call:
+            case {"id": id, "function": {"name": name, "arguments": arguments}}:
+                kit_calls.append({"id": id, "name": name, "args": arguments})
+            case _:
+                kit_calls.append(call)
+    return {**fields, "toolCalls": kit_calls} if kit_calls else fields
 
 
 async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Response:

@@ -104,11 +104,9 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Upl
         else attachment_row(backend.files, entry)
         for entry in result.entries
     ]
-    return (
-        {"attachments": rows}
-        if result.is_whole
-        else _closing(Response(dump({"attachments": rows}), media_type=JSON_MEDIA))
-    )
+    if result.is_whole:
+        return {"attachments": rows}
+    return _closing(Response(dump({"attachments": rows}), media_type=JSON_MEDIA))
 
 
 async def _store_form(request: Request, agent: str | None) -> UploadResult:

@@ -26,7 +26,8 @@ HEADERS = 16
 BOUNDARY_BYTES = 200
 PARAMETER = re.compile(r';\s*([^\s;="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))\s*', re.DOTALL)
 ESCAPED = re.compile(r'\\(["\\])')
-CHARSETS = frozenset({"utf-8", "iso-8859-1"})
+# A name as of RFC 8187, such as `UTF-8''na%C3%AFve.txt`.
+EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.*)", re.IGNORECASE | re.DOTALL)
 SILENT = "No more data of the form arrived for {seconds:g} s. Send it again without a pause."
 FIELDS_TOO_SLOW = "Form fields took longer than {seconds:g} s to arrive. Retry on a faster connection."
 TOO_SLOW = "The form took longer than {seconds:g} s to arrive. Retry on a faster connection, or split it."
@@ -136,18 +137,14 @@ class MultipartForm:
         finally:
             self._timeout = None
         if piece is None:
-            raise self._timeout_error(is_file=is_file)
+            if self._is_stopped:
+                raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+            problem, seconds = SILENT if is_file else FIELDS_TOO_SLOW, self._limits.seconds
+            if self._clock() >= self._end:
+                problem, seconds = TOO_SLOW, self._limits.form_seconds
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, problem.format(seconds=seconds))
         self._rest_seconds -= 0 if is_file else self._clock() - start
         return piece
-
-    def _timeout_error(self, *, is_file: bool) -> HTTPException:
-        """Return the reason to stop waiting."""
-        if self._is_stopped:
-            return HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
-        if self._clock() >= self._end:
-            return HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=self._limits.form_seconds))
-        problem = SILENT if is_file else FIELDS_TOO_SLOW
-        return HTTPException(HTTPStatus.REQUEST_TIMEOUT, problem.format(seconds=self._limits.seconds))
 
 
 class FormPart:
@@ -277,12 +274,11 @@ def heading_of(headers: Mapping[str, str]) -> Heading:
     if "name" not in parameters:
         problem = "has a part without `Content-Disposition: form-data` and a name"
         raise WireError(where="body", problem=problem)
-    extended = _extended(parameters["filename*"]) if "filename*" in parameters else None
-    return Heading(
-        name=parameters["name"],
-        filename=extended if extended is not None else parameters.get("filename"),
-        content_type=headers.get("content-type", "").partition(";")[0].strip().lower() or None,
-    )
+    filename = parameters.get("filename")
+    if match := EXTENDED.fullmatch(parameters.get("filename*", "")):
+        filename = unquote_to_bytes(match[2]).decode(match[1], "replace")
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower() or None
+    return Heading(name=parameters["name"], filename=filename, content_type=content_type)
 
 
 def _parameters(header: str) -> Iterator[tuple[str, str]]:
@@ -292,15 +288,6 @@ def _parameters(header: str) -> Iterator[tuple[str, str]]:
         name, escaped_text, plain = match.groups()
         yield name.lower(), ESCAPED.sub(r"\1", escaped_text) if escaped_text is not None else plain
         place = match.end()
-
-
-def _extended(value: str) -> str | None:
-    """Decode a name as of RFC 8187, such as `UTF-8''na%C3%AFve.txt`. None if invalid."""
-    charset, _, rest = value.partition("'")
-    _, quote, encoded = rest.partition("'")
-    if not quote or charset.lower() not in CHARSETS:
-        return None
-    return unquote_to_bytes(encoded).decode(charset, "replace")
 
 
 def decode(text: bytes) -> str:

@@ -88,46 +88,36 @@ def matches_tag(header: str | None, tag: str) -> bool:
 
 async def get_file(request: Request, id: FileId, name: FileName) -> Response:
     """Return a file by its signed url; no credential is needed. Supports `Range`."""
-    del name  # The signature covers it.
+    del id, name  # The signature covers them.
+    files = backend_of(request).files
+    target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
     try:
-        return await _serve(backend_of(request).files, request, id)
+        attachment = await files.attachments.get(files.signer.read_target(target, files.clock()) or "")
+        # The response is valid as long as its URL.
+        seconds = max(0, expiry(request.query_params["signature"]) - int(files.clock().timestamp()) - 1)
+        media, is_inline = served_as(attachment.mime_type)
+        headers = {
+            **SAFE,
+            "content-type": media,
+            "content-security-policy": POLICY if media == PDF else SANDBOX,
+            "content-disposition": content_disposition(attachment.name, is_inline),
+            "cache-control": f"private, max-age={seconds}",
+            "etag": f'"{attachment.sha256}"',
+        }
+        if matches_tag(request.headers.get("if-none-match"), headers["etag"]):
+            return Response(status_code=304, headers=headers)
+        if request.method == "HEAD":
+            return Response(headers={**headers, "content-length": str(attachment.size)})
+        if files.rules.redirects and (link := await files.attachments.link(attachment, LINK_SECONDS)):
+            return RedirectResponse(link, headers={"cache-control": "no-store"})
+        condition = request.headers.get("if-range")
+        # The whole file if If-Range names another version.
+        is_other = condition is not None and condition.strip() != headers["etag"]
+        byte_range = Whole() if is_other else requested_range(request.headers.get("range"), attachment.size)
+        return await _bytes(files, attachment, headers, byte_range)
     except NotFound:
         audit(request, "no_file", status=404)
         return problem(404, "not_found", NO_FILE)
-
-
-async def _serve(files: FileService, request: Request, id: str) -> Response:
-    target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
-    signed_id = files.signer.read_target(target, files.clock())
-    if signed_id is None:
-        raise NotFound(what="file", id=id)
-    attachment = await files.attachments.get(signed_id)
-    # The response is valid as long as its URL.
-    seconds = max(0, expiry(request.query_params["signature"]) - int(files.clock().timestamp()) - 1)
-    headers = _headers(attachment, seconds)
-    if matches_tag(request.headers.get("if-none-match"), headers["etag"]):
-        return Response(status_code=304, headers=headers)
-    if request.method == "HEAD":
-        return Response(headers={**headers, "content-length": str(attachment.size)})
-    if files.rules.redirects and (link := await files.attachments.link(attachment, LINK_SECONDS)):
-        return RedirectResponse(link, headers={"cache-control": "no-store"})
-    condition = request.headers.get("if-range")
-    # The whole file if If-Range names another version.
-    is_other = condition is not None and condition.strip() != headers["etag"]
-    byte_range = Whole() if is_other else requested_range(request.headers.get("range"), attachment.size)
-    return await _bytes(files, attachment, headers, byte_range)
-
-
-def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:
-    media, is_inline = served_as(attachment.mime_type)
-    return {
-        **SAFE,
-        "content-type": media,
-        "content-security-policy": POLICY if media == PDF else SANDBOX,
-        "content-disposition": content_disposition(attachment.name, is_inline),
-        "cache-control": f"private, max-age={seconds}",
-        "etag": f'"{attachment.sha256}"',
-    }
 
 
 async def _bytes(

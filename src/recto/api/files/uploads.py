@@ -84,7 +84,7 @@ class ActiveUploads:
         try:
             yield
         finally:
-            self._users = _less(self._users, owner, 1)
+            self._users -= Counter({owner: 1})
             self._forms.discard(form)
             self._end.set()
 
@@ -105,7 +105,7 @@ class ActiveUploads:
         try:
             yield add
         finally:
-            self._bytes = _less(self._bytes, owner, size)
+            self._bytes -= Counter({owner: size})
 
     async def stop(self) -> None:
         """End all uploads, including later ones, and wait for them."""
@@ -117,11 +117,6 @@ class ActiveUploads:
                 while self._forms:
                     self._end.clear()
                     await self._end.wait()
-
-
-def _less(counts: Counter[str], name: str, less: int) -> Counter[str]:
-    """Return the counts with one lowered. Zero counts are removed."""
-    return counts - Counter({name: less})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +133,21 @@ class FormUpload:
 
     async def store(self, form: MultipartForm) -> UploadResult:
         """Store the acceptable files. If the form cannot be read to its end, store none."""
-        entries = list[UploadedFile]()
+        entries, agent, allowed = list[UploadedFile](), self.agent, self.input_of(self.agent)
         try:
-            return await self._store_all(form, entries)
+            async with aclosing(form.parts()) as parts:
+                async for part in parts:
+                    if part.heading.filename is None:
+                        agent = await _agent_in(part, agent, has_files=bool(entries))
+                        allowed = self.input_of(agent)
+                        continue
+                    entries.append(await self._store_one(part, part.heading.filename, allowed, len(entries)))
+                    limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
+                    if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
+                        return UploadResult(entries=entries, is_whole=False)
+            if not entries:
+                raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
+            return UploadResult(entries=entries, is_whole=True)
         except BaseException:
             for entry in entries:
                 if isinstance(entry, Attachment):
@@ -149,31 +156,13 @@ class FormUpload:
                         await self.files.delete(entry.owner, entry.id)
             raise
 
-    async def _store_all(self, form: MultipartForm, entries: list[UploadedFile]) -> UploadResult:
-        agent, allowed = self.agent, self.input_of(self.agent)
-        async with aclosing(form.parts()) as parts:
-            async for part in parts:
-                if part.heading.filename is None:
-                    agent = await _agent_in(part, agent, has_files=bool(entries))
-                    allowed = self.input_of(agent)
-                    continue
-                entries.append(await self._store_one(part, part.heading.filename, allowed, len(entries)))
-                limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
-                if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
-                    return UploadResult(entries=entries, is_whole=False)
-        if not entries:
-            raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
-        return UploadResult(entries=entries, is_whole=True)
-
     async def _store_one(self, part: FormPart, name: str, allowed: FileInput, place: int) -> UploadedFile:
         if place >= self.rules.files:
             problem = f"a form may contain up to {self.rules.files} files. Send this one in another form"
             return RefusedFile(name=safe_name(name), error=problem, code="too_many")
-        content_type, room = (
-            part.heading.content_type,
-            (max(0, self.rules.user_bytes - await self.stored_bytes()) if self.rules.user_bytes else None),
-        )
-        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared_type=content_type, room=room)
+        room = max(0, self.rules.user_bytes - await self.stored_bytes()) if self.rules.user_bytes else None
+        kind = part.heading.content_type
+        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared_type=kind, room=room)
         try:
             with self.active.reserve(self.owner) as reserve:
                 return await self.files.receive(upload, _within_quota(part, reserve, room))

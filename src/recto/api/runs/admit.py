@@ -37,7 +37,12 @@ from recto.store.runs.admission import token_limit_error
 if TYPE_CHECKING:
     from recto.store.store import Store
 
-
+THREADS = "/api/v1/agent/threads"
+THREAD_PATH = f"{THREADS}/{{id}}"
+ThreadId = Annotated[str, in_path("The thread's id, or an AG-UI client's name of it.")]
+# Never changes: a name must always map to the same thread.
+NAMES = uuid.UUID("5a0f6c1e-6b1d-4c53-9d1f-3f2f7f6a8e01")
+MAX_NAME = 512
 # Maximum characters of an unknown name in a message.
 NAME_CHARACTERS = 64
 
@@ -273,14 +278,6 @@ async def check_daily_tokens(backend: Backend, owner: str) -> None:
     day = await backend.store.users.read_spending(owner, now.astimezone(UTC).date())
     if (tokens := day.input + day.output) >= limit:
         raise token_limit_error(tokens, limit, now)
-
-
-THREADS = "/api/v1/agent/threads"
-THREAD_PATH = f"{THREADS}/{{id}}"
-ThreadId = Annotated[str, in_path("The thread's id, or an AG-UI client's name of it.")]
-# Never changes: a name must always map to the same thread.
-NAMES = uuid.UUID("5a0f6c1e-6b1d-4c53-9d1f-3f2f7f6a8e01")
-MAX_NAME = 512
 
 
 def thread_of(owner: str, name: str) -> str:

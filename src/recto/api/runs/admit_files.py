@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from recto.agents.file_input import FileInput
 from recto.api.backend import Backend, FileService
@@ -33,9 +32,6 @@ from recto.files.fetch.addresses import check_url, is_same_server, read_url
 from recto.files.fetch.web_names import with_ending
 from recto.files.ports import Upload
 from recto.files.signing import FILES
-
-if TYPE_CHECKING:
-    from recto.files.fetch.outbound import Fetched
 
 TOO_MANY = "the message has {count} files; this agent accepts up to {most} per message"
 NOT_AN_IMAGE = "the request declares an image, but the file is a {kind}"
@@ -111,9 +107,7 @@ async def store_files(
     *,
     signed_files: Mapping[Source, Attachment],
 ) -> StorableRequest:
-    """Store every file of a request that is not in `signed_files`. One unacceptable file rejects the request and leaves
-    nothing behind.
-    """
+    """Store all files that are not in `signed_files`. One unacceptable file rejects the request and leaves nothing."""
     files = list(files_in(run_request.input.messages))
     if not files:
         return _storable(run_request, {})
@@ -195,45 +189,38 @@ async def _fetch_files(
     fetches = [fetch(where, file) for where, file in first.values()]
     results = dict(zip(first, await asyncio.gather(*fetches, return_exceptions=True), strict=True))
     attachments = {source: one for source, one in results.items() if isinstance(one, Attachment)}
-    problems = [_problem(where, file, results[file.source]) for where, file in files]
+    problems = list[BaseException]()
+    for where, file in files:
+        result = results[file.source]
+        if isinstance(result, BaseException):
+            problems.append(result)
+        elif file.kind == "image" and result.kind != "image":
+            text = f"{result.name}: {NOT_AN_IMAGE.format(kind=result.kind)}"
+            problems.append(InvalidRequest(text, where=where))
     # A quota error may be caused by another file that failed; report that one first.
-    problems = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
+    problems.sort(key=lambda problem: isinstance(problem, LimitReached))
     return FetchResult(files=attachments, problem=problems[0] if problems else None)
 
 
-def _problem(where: str, file: File, result: Attachment | BaseException) -> BaseException | None:
-    if isinstance(result, BaseException):
-        return result
-    if file.kind == "image" and result.kind != "image":
-        return InvalidRequest(f"{result.name}: {NOT_AN_IMAGE.format(kind=result.kind)}", where=where)
-    return None
-
-
 async def _fetch_one(backend: Backend, owner: str, file: File, where: str, rules: FileInput) -> Attachment:
-    service = backend.files
+    service, quota = backend.files, backend.files.rules.user_bytes
     fetching = service.outbound().fetch(
         _url(file), hosts=rules.urls, owner=owner, most_bytes=rules.max_bytes, own=_own_url(service)
     )
     try:
         async with fetching as response:
-            return await service.attachments.receive(
-                await _upload(backend, owner, file, response, rules), response.pieces
+            upload = Upload(
+                owner=owner,
+                name=with_ending(file.name, response.mime_type) if file.name else response.name,
+                allowed=rules,
+                declared_type=response.mime_type or file.mime_type,
+                room=max(0, quota - await backend.store.files.total_bytes(owner)) if quota else None,
+                # The same message continues its turn (P3), so it must name the same attachment.
+                once=True,
             )
+            return await service.attachments.receive(upload, response.pieces)
     except FileRefused as error:
         raise _refusal(file, where, error) from error
-
-
-async def _upload(backend: Backend, owner: str, file: File, response: Fetched, rules: FileInput) -> Upload:
-    quota = backend.files.rules.user_bytes
-    return Upload(
-        owner=owner,
-        name=with_ending(file.name, response.mime_type) if file.name else response.name,
-        allowed=rules,
-        declared_type=response.mime_type or file.mime_type,
-        room=max(0, quota - await backend.store.files.total_bytes(owner)) if quota else None,
-        # The same message continues its turn (P3), so it must name the same attachment.
-        once=True,
-    )
 
 
 def _refusal(file: File, where: str, error: FileRefused) -> InvalidRequest:

@@ -115,17 +115,12 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
             run_request = await asyncio.to_thread(check) if is_large else check()
             return await stream_run(request, run_request, fallback=backend_of(request).agents.default)
         except (WireError, InvalidRequest) as error:
-            shorter = _drop_part(value, error) if len(problems) < MOST_LEFT_OUT else None
+            text, keep = (error.problem, None) if isinstance(error, WireError) else (str(error), error.keep)
+            shorter = without_part(value, error.where, text, keep) if len(problems) < MOST_LEFT_OUT else None
             if shorter is None:
                 raise _with_list_position(error, new.places) from error
             value, text = shorter
             problems.append(text)
-
-
-def _drop_part(value: Object, error: WireError | InvalidRequest) -> tuple[Object, str] | None:
-    if isinstance(error, WireError):
-        return without_part(value, error.where, error.problem)
-    return without_part(value, error.where, str(error), error.keep)
 
 
 def _with_notes(value: Object, problems: Sequence[str]) -> Object:
@@ -168,18 +163,17 @@ def _parse(owner: str, body: bytes, agent: str | None) -> _ClientList:
         # `interrupt` is the default: the client no longer reads the previous run.
         props = {"multitask": INTERRUPT, **(props or {}), **({"agent": agent} if agent else {})}
     request = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
-    if len(body) > MAX_BYTES and len(dump(request)) - _inline_bytes(new) > MAX_BYTES:
-        raise TooLarge(LONG_TEXT)
+    if len(body) > MAX_BYTES:
+        # Inline files have a limit of their own.
+        contents = [content for message in new.messages if isinstance(content := message.get("content"), list)]
+        sizes = [len(data) for content in contents for part in content if (data := _inline_data(part))]
+        if len(dump(request)) - sum(sizes) > MAX_BYTES:
+            raise TooLarge(LONG_TEXT)
     digest = digest_of([request, new.listed_ids])
     return _ClientList(value=request, new=new, digest=digest, thread_name=None if name == thread else name)
 
 
-def _inline_bytes(new: NewInList) -> int:
-    contents = [content for message in new.messages if isinstance(content := message.get("content"), list)]
-    return sum(len(data) for content in contents for part in content if (data := _data_of(part)))
-
-
-def _data_of(part: Json) -> str:
+def _inline_data(part: Json) -> str:
     match part:
         case {"source": {"type": "data", "value": str(data)}}:
             return data

@@ -99,29 +99,25 @@ async def chat(request: Request) -> Response:
 
 
 def _last_user_message(messages: Sequence[Json]) -> ChatMessage | None:
-    """Return the last user message. Earlier ones are not validated."""
+    """Return the last user message. Earlier ones are not validated; its parts are validated with the run."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if not isinstance(message, dict):
             raise WireError(where=f"messages[{place}]", problem=f"must be an object, is {kind_of(message)}")
-        if message.get("role") == "user":
-            return _content(message, f"messages[{place}].content")
+        if message.get("role") != "user":
+            continue
+        where, content = f"messages[{place}].content", message.get("content")
+        if content is None or isinstance(content, str):
+            return ChatMessage(content=content or "", where=where)
+        parts = [part for _, part in objects(content, where)]
+        try:
+            size = len(dump(parts))
+        except WireError as error:
+            raise WireError(where=where, problem=TOO_DEEP) from error
+        if size > MAX_BYTES:
+            raise TooLarge(LONG_MESSAGE)
+        return ChatMessage(content=parts, where=where)
     return None
-
-
-def _content(message: Object, where: str) -> ChatMessage:
-    """Return the content of a message. Its parts are validated with the run."""
-    content = message.get("content")
-    if content is None or isinstance(content, str):
-        return ChatMessage(content=content or "", where=where)
-    parts = [part for _, part in objects(content, where)]
-    try:
-        size = len(dump(parts))
-    except WireError as error:
-        raise WireError(where=where, problem=TOO_DEEP) from error
-    if size > MAX_BYTES:
-        raise TooLarge(LONG_MESSAGE)
-    return ChatMessage(content=parts, where=where)
 
 
 def _is_empty(content: str | Sequence[Object]) -> bool:

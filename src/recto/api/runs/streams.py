@@ -74,12 +74,13 @@ class OpenStreams:
             raise ServerFull(self.of_server.format(most=self._most))
         self._users[user] += 1
         with ExitStack() as stack:
-            stack.callback(self._release, user)
-            yield stack
 
-    def _release(self, user: str) -> None:
-        # Subtraction drops zero counts.
-        self._users -= Counter({user: 1})
+            @stack.callback
+            def release() -> None:
+                # Subtraction drops zero counts.
+                self._users -= Counter({user: 1})
+
+            yield stack
 
 
 def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, stack: ExitStack) -> EventStream:
@@ -112,15 +113,13 @@ def wants_stream(accept: str) -> bool:
     accept = accept.lower()
     if STREAM_MEDIA not in accept:
         return False
-    weights = dict(map(_weight, accept.split(",")))
+    weights = dict[str, float]()
+    for kind in accept.split(","):
+        media, *parameters = (part.strip() for part in kind.split(";"))
+        matches = [match for parameter in parameters if (match := WEIGHT.fullmatch(parameter))]
+        # An invalid weight counts as 1.
+        weights[media] = float(matches[0][1]) if matches else 1.0
     return weights.get(STREAM_MEDIA, 0.0) > 0 and weights[STREAM_MEDIA] >= weights.get(JSON_MEDIA, 0.0)
-
-
-def _weight(kind: str) -> tuple[str, float]:
-    """Return a media type of an Accept header and its weight. An invalid weight counts as 1."""
-    media, *parameters = (part.strip() for part in kind.split(";"))
-    matches = [WEIGHT.fullmatch(parameter) for parameter in parameters]
-    return media, next((float(match[1]) for match in matches if match), 1.0)
 
 
 class EventStream(Response):

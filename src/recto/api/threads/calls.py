@@ -45,8 +45,14 @@ from recto.store.runs.calls import CallSummary, CheckedCall, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
 MOST_CALLS, USUAL_CALLS = 500, 200
-FAILED = "The model call failed before its reply was complete. Operators of this server can see the reason."
 SHELL = "text/plain; charset=utf-8"
+FAILED = "The model call failed before its reply was complete. Operators of this server can see the reason."
+NOT_STORED = "a preview stores nothing. Upload this file first, and name the URL of its upload"
+OTHER_THREAD = "differs from the thread in the path. Omit it, or name the same thread"
+NO_AGENT = "The agent {name!r} of this thread no longer exists. Name another in forwardedProps.agent."
+ACTIVE_RUN = "A run of this thread is active. This page lacks its further output."
+# Defaults of a request. Nothing is stored under the id.
+NAME, EMPTY_MESSAGE = "preview", [{"id": "nothing", "role": "user", "content": ""}]
 CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
 OtherNumber = Annotated[int, in_path("The number of the later call, in its run.", ge=1, le=2**31 - 1)]
 OtherRun = Annotated[str | None, in_query("The run of the later call, if it differs: its id, as in the path.")]
@@ -178,6 +184,33 @@ class DifferenceShape(TypedDict):
     parts: Sequence[Mapping[str, object]]
 
 
+class PreviewBody(RunBody):
+    """The input of a run. Without messages, the page of the thread as it is."""
+
+    thread_id: str = Field(default="", alias="threadId", description="As in the path; may be omitted.")
+    run_id: str = Field(default=NAME, alias="runId", min_length=1, max_length=128)
+    messages: list[MessageShape] = Field(default=[], max_length=200)
+
+
+class PreviewShape(RoomShape, TypedDict):
+    """The next page. `next` is the first step of the run; `notes` list what may differ then."""
+
+    threadId: str
+    agent: str
+    model: str
+    next: NextStep
+    notes: Sequence[str]
+    tokens: int
+    bytes: int
+    digest: str
+    page: object
+    manifest: Mapping[str, object]
+
+
+class PreviewAnswer(RootModel[PreviewShape | PageShape]):
+    """A preview; with `raw` the page only."""
+
+
 async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> CallsShape | Response:
     """List the model calls of a run in order, without pages, or all of them as a HAR file."""
     run = await find_run(request, id)
@@ -249,133 +282,6 @@ async def compare_calls(
     return {"before": _comparison_row(first, before), "after": _comparison_row(second, after), **result}
 
 
-def _comparison_row(run: StoredRun, full_call: CheckedCall) -> ComparedCall:
-    call = full_call.summary
-    return {
-        "run": run.id,
-        "n": call.number,
-        "model": call.model,
-        "purpose": call.purpose,
-        "tokens": cast("int", (load_object(call.manifest or b"") or {}).get("tokens", 0)),
-        "bytes": len(full_call.body or b""),
-        "digest": call.digest,
-    }
-
-
-async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
-    """Yield the calls of a run one by one, because together they may exceed memory."""
-    store = backend_of(request).store
-    yield har_beginning(version("recto"))
-    comma = b""
-    for call in await store.calls.list_summaries(run.id):
-        # Deleted in the meantime.
-        with suppress(NotFound):
-            yield comma + dump(har_entry(_exported_call(request, run, await store.calls.read(run.id, call.number))))
-            comma = b","
-    yield HAR_END
-
-
-def _exported_call(request: Request, run: StoredRun, full_call: CheckedCall) -> ExportedCall:
-    call = full_call.summary
-    url = backend_of(request).models.urls.get(call.model) if is_operator(request) else None
-    row = call_row(call, full=is_operator(request))
-    fields = {name: cast("Json", row[name]) for name in ("n", "purpose", "model", "usage", "price", "digest", "error")}
-    return ExportedCall(
-        head=request_head(call.model, url),
-        body=full_call.body,
-        started=call.started,
-        first_token=call.first_token,
-        ended_at=call.ended,
-        is_answered=call.finish is not None,
-        more={"run": run.id, **fields, "verified": not full_call.damaged, "damaged": list(full_call.damaged)},
-    )
-
-
-def call_row(call: CallSummary, *, full: bool) -> CallRow:
-    """Return a call as clients see it. Provider errors may name addresses and settings; only `full` contains them."""
-    manifest = load_object(call.manifest) if call.manifest else None
-    return {
-        "n": call.number,
-        "purpose": call.purpose,
-        "model": call.model,
-        "started": time_text(call.started),
-        "firstToken": time_text(call.first_token) if call.first_token else None,
-        "ended": time_text(call.ended) if call.ended else None,
-        "finish": call.finish,
-        "usage": load_object(call.usage) if call.usage else None,
-        "price": call.price,
-        "tokens": cast("int | None", manifest.get("tokens")) if manifest else None,
-        "digest": call.digest,
-        "error": call.error if full or not call.error else FAILED,
-    }
-
-
-def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:
-    """Return the limits of a page with `tokens` tokens. The agent may be deleted by now."""
-    known_agent = backend.agents.by_name.get(agent)
-    window = backend.models.windows.get(model, WorkSettings.window)
-    compact = known_agent.compacting(window) if known_agent else CompactSettings(window=window)
-    return {**compact.row(), "prices": prices_row(model, tokens, backend.models.prices)}
-
-
-def _page_row(call: CheckedCall) -> Mapping[str, Json]:
-    # The manifest gets the first words of each part, if the page exists.
-    manifest = load_object(call.summary.manifest) if call.summary.manifest is not None else None
-    if manifest is not None:
-        parts = cast("Sequence[Mapping[str, Json]]", manifest.get("parts", ()))
-        manifest = {**manifest, "parts": shown_rows(parts, call.body)}
-    return {
-        "bytes": len(call.body) if call.body is not None else None,
-        "verified": not call.damaged,
-        "damaged": call.damaged,
-        "page": parsed_page(call.body),
-        "manifest": manifest,
-    }
-
-
-def parsed_page(body: bytes | None) -> Json:
-    """Parse a page as JSON; None if it is invalid."""
-    try:
-        return load(body) if body is not None else None
-    except ValueError:
-        return None
-
-
-NOT_STORED = "a preview stores nothing. Upload this file first, and name the URL of its upload"
-OTHER_THREAD = "differs from the thread in the path. Omit it, or name the same thread"
-NO_AGENT = "The agent {name!r} of this thread no longer exists. Name another in forwardedProps.agent."
-ACTIVE_RUN = "A run of this thread is active. This page lacks its further output."
-# Defaults of a request. Nothing is stored under the id.
-NAME, EMPTY_MESSAGE = "preview", [{"id": "nothing", "role": "user", "content": ""}]
-
-
-class PreviewBody(RunBody):
-    """The input of a run. Without messages, the page of the thread as it is."""
-
-    thread_id: str = Field(default="", alias="threadId", description="As in the path; may be omitted.")
-    run_id: str = Field(default=NAME, alias="runId", min_length=1, max_length=128)
-    messages: list[MessageShape] = Field(default=[], max_length=200)
-
-
-class PreviewShape(RoomShape, TypedDict):
-    """The next page. `next` is the first step of the run; `notes` list what may differ then."""
-
-    threadId: str
-    agent: str
-    model: str
-    next: NextStep
-    notes: Sequence[str]
-    tokens: int
-    bytes: int
-    digest: str
-    page: object
-    manifest: Mapping[str, object]
-
-
-class PreviewAnswer(RootModel[PreviewShape | PageShape]):
-    """A preview; with `raw` the page only."""
-
-
 async def preview_thread(
     request: Request, id: ThreadId, raw: Annotated[bool, in_query("Return only the body, byte for byte.")] = False
 ) -> Mapping[str, object] | Response:
@@ -434,6 +340,98 @@ def _row(run: StoredRun, preview: Preview, notes: Sequence[str]) -> Mapping[str,
         "page": parsed_page(body),
         "manifest": {**manifest.to_stored(), "parts": shown_rows(manifest.rows(), body)},
     }
+
+
+def _page_row(call: CheckedCall) -> Mapping[str, Json]:
+    # The manifest gets the first words of each part, if the page exists.
+    manifest = load_object(call.summary.manifest) if call.summary.manifest is not None else None
+    if manifest is not None:
+        parts = cast("Sequence[Mapping[str, Json]]", manifest.get("parts", ()))
+        manifest = {**manifest, "parts": shown_rows(parts, call.body)}
+    return {
+        "bytes": len(call.body) if call.body is not None else None,
+        "verified": not call.damaged,
+        "damaged": call.damaged,
+        "page": parsed_page(call.body),
+        "manifest": manifest,
+    }
+
+
+def parsed_page(body: bytes | None) -> Json:
+    """Parse a page as JSON; None if it is invalid."""
+    try:
+        return load(body) if body is not None else None
+    except ValueError:
+        return None
+
+
+def call_row(call: CallSummary, *, full: bool) -> CallRow:
+    """Return a call as clients see it. Provider errors may name addresses and settings; only `full` contains them."""
+    manifest = load_object(call.manifest) if call.manifest else None
+    return {
+        "n": call.number,
+        "purpose": call.purpose,
+        "model": call.model,
+        "started": time_text(call.started),
+        "firstToken": time_text(call.first_token) if call.first_token else None,
+        "ended": time_text(call.ended) if call.ended else None,
+        "finish": call.finish,
+        "usage": load_object(call.usage) if call.usage else None,
+        "price": call.price,
+        "tokens": cast("int | None", manifest.get("tokens")) if manifest else None,
+        "digest": call.digest,
+        "error": call.error if full or not call.error else FAILED,
+    }
+
+
+def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:
+    """Return the limits of a page with `tokens` tokens. The agent may be deleted by now."""
+    known_agent = backend.agents.by_name.get(agent)
+    window = backend.models.windows.get(model, WorkSettings.window)
+    compact = known_agent.compacting(window) if known_agent else CompactSettings(window=window)
+    return {**compact.row(), "prices": prices_row(model, tokens, backend.models.prices)}
+
+
+def _comparison_row(run: StoredRun, full_call: CheckedCall) -> ComparedCall:
+    call = full_call.summary
+    return {
+        "run": run.id,
+        "n": call.number,
+        "model": call.model,
+        "purpose": call.purpose,
+        "tokens": cast("int", (load_object(call.manifest or b"") or {}).get("tokens", 0)),
+        "bytes": len(full_call.body or b""),
+        "digest": call.digest,
+    }
+
+
+async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
+    """Yield the calls of a run one by one, because together they may exceed memory."""
+    store = backend_of(request).store
+    yield har_beginning(version("recto"))
+    comma = b""
+    for call in await store.calls.list_summaries(run.id):
+        # Deleted in the meantime.
+        with suppress(NotFound):
+            yield comma + dump(har_entry(_exported_call(request, run, await store.calls.read(run.id, call.number))))
+            comma = b","
+    yield HAR_END
+
+
+def _exported_call(request: Request, run: StoredRun, full_call: CheckedCall) -> ExportedCall:
+    call = full_call.summary
+    url = backend_of(request).models.urls.get(call.model) if is_operator(request) else None
+    row = call_row(call, full=is_operator(request))
+    fields = {name: cast("Json", row[name]) for name in ("n", "purpose", "model", "usage", "price", "digest", "error")}
+    return ExportedCall(
+        head=request_head(call.model, url),
+        body=full_call.body,
+        started=call.started,
+        first_token=call.first_token,
+        ended_at=call.ended,
+        is_answered=call.finish is not None,
+        more={"run": run.id, **fields, "verified": not full_call.damaged, "damaged": list(full_call.damaged)},
+    )
 
 
 ROUTES = (

@@ -1,10 +1,10 @@
-"""Routes that change a thread's past: rollback, undo and compaction, and its files (R12): changes, restoring, copying."""
+"""Routes that change the past of a thread: rollback, undo, compaction, and its files (R12)."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -30,14 +30,15 @@ from recto.errors import Conflict, NotFound, RectoError, WireError
 from recto.store.threads.thread_rows import StoredThread
 from recto.store.threads.threads import RollbackOptions, ThreadRolledBack
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.workspace.restore_files import RestorePlan, RestoreResult, copy_folder, restore
+from recto.tools.workspace.restore_files import RestorePlan, copy_folder, restore
 from recto.tools.workspace.snapshots import FolderState, Snapshots, SnapshotTurn, difference
 from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
-LOGGER = logging.getLogger("recto.api")
 FILES = f"{THREAD_PATH}/files"
 FIELDS = ("messageId", "snapshot", "paths")
+ERRORS = (404, 409, 413, 422)
 MOST_PATHS = 10_000
+MOST_CHANGES = 1_000
 # Name of worker threads for file work.
 WORKER_NAME = "snapshot"
 ONE_SOURCE = "name either a message in messageId or a snapshot, not both"
@@ -47,6 +48,32 @@ BUSY_FOLDER = (
     "the files."
 )
 Since = Annotated[str, in_query("The id of a user message: changes since before its turn.", max_length=1_000)]
+LOGGER = logging.getLogger("recto.api")
+
+
+class RollbackBody(BaseModel):
+    """The user message to roll back to, by its id or the client's id."""
+
+    message_id: str = Field(alias="messageId", min_length=1)
+
+
+class CompactBody(BaseModel):
+    """Optional id of the run, and the protocol version of its events."""
+
+    run_id: str | None = Field(default=None, alias="runId", min_length=1, max_length=MAX_RUN_ID)
+    protocol_version: str | None = Field(default=None, alias="protocolVersion")
+
+
+class RestoreBody(BaseModel):
+    """The files to restore, all or `paths`, from before a turn or from a `snapshot`."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"messageId": "msg-002", "paths": ["src/app.py"]}}
+    )
+
+    message_id: str | None = Field(default=None, alias="messageId")
+    snapshot: str | None = None
+    paths: list[str] | None = Field(default=None, max_length=MOST_PATHS)
 
 
 class FileChangeRow(TypedDict):
@@ -63,16 +90,32 @@ class FileChangesShape(TypedDict):
     changes: Sequence[FileChangeRow]
 
 
-class RestoreBody(BaseModel):
-    """The files to restore, all or `paths`, from before a turn or from a `snapshot`."""
+class RolledBackShape(TypedDict):
+    """The message to edit and send again, and the skill that is active now.
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"messageId": "msg-002", "paths": ["src/app.py"]}}
-    )
+    `changedFiles` lists workspace files that differ from before the message, up to a thousand by path. They can be
+    restored. None if there is no snapshot.
+    """
 
-    message_id: str | None = Field(default=None, alias="messageId")
-    snapshot: str | None = None
-    paths: list[str] | None = Field(default=None, max_length=MOST_PATHS)
+    threadId: str
+    messageId: str
+    content: str
+    files: Sequence[HistoryFile]
+    changedFiles: Sequence[FileChangeRow] | None
+    canUndo: bool
+    skill: str | None
+    scenario: str | None
+
+
+class UndoneShape(TypedDict):
+    """Number and ids (up to a thousand) of the restored messages, and whether another rollback can be undone."""
+
+    threadId: str
+    count: int
+    messageIds: Sequence[str]
+    canUndo: bool
+    skill: str | None
+    scenario: str | None
 
 
 class RestoredShape(TypedDict):
@@ -83,13 +126,79 @@ class RestoredShape(TypedDict):
     undo: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _RestoreRequest:
-    """The parsed request. No `paths` means all files."""
+async def roll_back_thread(request: Request, id: ThreadId) -> RolledBackShape:
+    """Hide a user message and all that follows. Returns its text for editing. Undo restores it."""
+    backend, body = backend_of(request), await read_object(request)
+    message = optional_text(body, field_name(body, "messageId"), "body")
+    if not message:
+        raise WireError(where="messageId", problem="is missing. Name the id of the user message to roll back to")
+    if NUL in message:
+        raise NotFound(what="user message", id=message)
+    options = await _options(request, id)
+    rollback = await backend.store.threads.roll_back(user_of(request).name, options, to=message)
+    row = history_row(rollback.message, backend.files.urls(await backend.store.files.list_refs(options.thread)))
+    return {
+        "threadId": options.thread,
+        "messageId": rollback.message.id,
+        "content": str(row["content"]),
+        "files": cast("Sequence[HistoryFile]", row["files"]),
+        "changedFiles": await _changed_files(backend, rollback),
+        "canUndo": True,
+        "skill": rollback.thread.skill,
+        "scenario": rollback.thread.scenario,
+    }
 
-    message: str | None
-    snapshot: str | None
-    paths: Collection[str] | None
+
+async def _changed_files(backend: Backend, rollback: ThreadRolledBack) -> Sequence[FileChangeRow] | None:
+    """Return the workspace files to restore. The rollback stands even if this fails."""
+    try:
+        changes = await changes_since(backend, rollback.thread, rollback.message.id)
+    # Any failure, such as a busy database: the response still has the text to edit.
+    except Exception as error:
+        is_expected = isinstance(error, OSError | RectoError)
+        thread = rollback.thread.id
+        LOGGER.warning("The changed files of thread %s are unknown: %s", thread, error, exc_info=not is_expected)
+        return None
+    return changes[:MOST_CHANGES] if changes is not None else None
+
+
+async def undo_rollback(request: Request, id: ThreadId) -> UndoneShape:
+    """Undo the last rollback, including a client's. Messages sent since then are hidden."""
+    options = await _options(request, id)
+    undone_rollback = await backend_of(request).store.threads.undo(user_of(request).name, options)
+    return {
+        "threadId": options.thread,
+        "count": undone_rollback.count,
+        "messageIds": undone_rollback.messages,
+        "canUndo": undone_rollback.can_undo,
+        "skill": undone_rollback.thread.skill,
+        "scenario": undone_rollback.thread.scenario,
+    }
+
+
+async def _options(request: Request, id: str) -> RollbackOptions:
+    backend = backend_of(request)
+    return RollbackOptions(thread=await own_thread(request, id), id=backend.new_id(), now=backend.clock())
+
+
+async def compact_thread(request: Request, id: ThreadId) -> TaskAccepted | Response:
+    """Summarise the old part of a thread for the model, in a run of its own.
+
+    202 once it is stored, or its events with `Accept: text/event-stream`. A repeated `runId` returns the same run.
+    """
+    backend, body = backend_of(request), await read_object(request, b"{}")
+    thread = await own_thread(request, id)
+    await backend.store.threads.get(user_of(request).name, thread)
+    run, protocol = (optional_text(body, field_name(body, name), "body") for name in ("runId", "protocolVersion"))
+    value: Mapping[str, Json] = {
+        "threadId": thread,
+        "runId": backend.new_id() if run is None else run,
+        "messages": [],
+        **({"protocolVersion": protocol} if protocol else {}),
+    }
+    value = add_notes(value, None, thread=None if UUID.fullmatch(id) else id, compact=True)
+    run_request = check_run(value, dump(value), digest=digest_of(value))
+    return await admit_run(request, run_request, fallback=backend.agents.default)
 
 
 async def get_changes(request: Request, id: ThreadId, since: Since) -> FileChangesShape:
@@ -104,13 +213,17 @@ async def get_changes(request: Request, id: ThreadId, since: Since) -> FileChang
 
 async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
     """Restore files as before a turn, or undo a restore. Files created since are deleted."""
-    backend, body = backend_of(request), _parse_body(await read_object(request, b"{}"))
-    owner = user_of(request).name
+    backend, owner = backend_of(request), user_of(request).name
+    message, snapshot, paths = _parse_source(await read_object(request, b"{}"))
     thread = await backend.store.threads.get(owner, await own_thread(request, id))
-    snapshots = backend.files.snapshots
-    before = await _state_to_restore(backend, snapshots, thread, body) if snapshots else None
+    snapshots, before = backend.files.snapshots, None
+    if snapshots and message is not None:
+        before = await _state_before(backend, thread, message)
+    elif snapshots:
+        state = await run_in_thread(partial(snapshots.of_undo, thread.id, snapshot or ""), name=WORKER_NAME)
+        before = state if state and state.is_of(_workspace(backend, thread)) else None
     if snapshots is None or before is None:
-        raise NotFound(what="snapshot of files", id=body.message or body.snapshot or "")
+        raise NotFound(what="snapshot of files", id=message or snapshot or "")
     workspace, terminal = _workspace(backend, thread), backend.files.terminal
     async with lock_of(workspace.folder):
         # Checked under the lock: a run takes a snapshot before it changes files, and waits for the lock.
@@ -118,13 +231,20 @@ async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
             raise Conflict(ACTIVE_RUN)
         if is_busy(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
             raise Conflict(BUSY_FOLDER)
-        work = partial(_restore, snapshots, workspace, thread.id, before, body.paths)
-        undo, result = await run_in_thread(work, name=WORKER_NAME)
+        # The current state is saved first, for undo.
+        save = partial(snapshots.save_undo, workspace, thread.id, before)
+        undo, now = await run_in_thread(save, name=WORKER_NAME)
+        content = partial(snapshots.content, thread.id)
+        plan = RestorePlan(before=before, now=now, content=content, paths=paths)
+        result = await run_in_thread(partial(restore, workspace, plan), name=WORKER_NAME)
     return {"restored": result.restored, "left": result.failed_paths, "undo": undo}
 
 
-def _parse_body(body: Mapping[str, Json]) -> _RestoreRequest:
-    """Parse the request. An unknown name may be a typo that would restore all files, so it is rejected."""
+def _parse_source(body: Mapping[str, Json]) -> tuple[str | None, str | None, Collection[str] | None]:
+    """Return the message or snapshot of a request, and its paths; None means all files.
+
+    An unknown name may be a typo that would restore all files, so it is rejected.
+    """
     names = [field_name(body, name) for name in FIELDS]
     unknown = next((name for name in body if name not in names), None)
     if unknown is not None:
@@ -136,25 +256,7 @@ def _parse_body(body: Mapping[str, Json]) -> _RestoreRequest:
     paths = [path for path in value if isinstance(path, str)] if isinstance(value, list) else []
     if value is not None and not (isinstance(value, list) and len(paths) == len(value) <= MOST_PATHS):
         raise WireError(where="paths", problem=f"must be a list of up to {MOST_PATHS:,} paths, each a string")
-    return _RestoreRequest(message=message, snapshot=snapshot, paths=None if value is None else frozenset(paths))
-
-
-async def _state_to_restore(
-    backend: Backend, snapshots: Snapshots, thread: StoredThread, body: _RestoreRequest
-) -> FolderState | None:
-    if body.message is not None:
-        return await _state_before(backend, thread, body.message)
-    state = await run_in_thread(partial(snapshots.of_undo, thread.id, body.snapshot or ""), name=WORKER_NAME)
-    return state if state and state.is_of(_workspace(backend, thread)) else None
-
-
-def _restore(
-    snapshots: Snapshots, workspace: Workspace, thread: str, before: FolderState, paths: Collection[str] | None
-) -> tuple[str, RestoreResult]:
-    """Restore after saving the current state for undo."""
-    undo, now = snapshots.save_undo(workspace, thread, before)
-    content = partial(snapshots.content, thread)
-    return undo, restore(workspace, RestorePlan(before=before, now=now, content=content, paths=paths))
+    return message, snapshot, None if value is None else frozenset(paths)
 
 
 async def changes_since(backend: Backend, thread: StoredThread, message: str) -> Sequence[FileChangeRow] | None:
@@ -223,131 +325,10 @@ async def _state_before(backend: Backend, thread: StoredThread, message: str, so
     return state if state and state.is_of(_workspace(backend, thread)) else None
 
 
-MOST_CHANGES = 1_000
-
-
-class RollbackBody(BaseModel):
-    """The user message to roll back to, by its id or the client's id."""
-
-    message_id: str = Field(alias="messageId", min_length=1)
-
-
-class CompactBody(BaseModel):
-    """Optional id of the run, and the protocol version of its events."""
-
-    run_id: str | None = Field(default=None, alias="runId", min_length=1, max_length=MAX_RUN_ID)
-    protocol_version: str | None = Field(default=None, alias="protocolVersion")
-
-
-class RolledBackShape(TypedDict):
-    """The message to edit and send again, and the skill that is active now.
-
-    `changedFiles` lists workspace files that differ from before the message, up to a thousand by path. They can be
-    restored. None if there is no snapshot.
-    """
-
-    threadId: str
-    messageId: str
-    content: str
-    files: Sequence[HistoryFile]
-    changedFiles: Sequence[FileChangeRow] | None
-    canUndo: bool
-    skill: str | None
-    scenario: str | None
-
-
-class UndoneShape(TypedDict):
-    """Number and ids (up to a thousand) of the restored messages, and whether another rollback can be undone."""
-
-    threadId: str
-    count: int
-    messageIds: Sequence[str]
-    canUndo: bool
-    skill: str | None
-    scenario: str | None
-
-
-async def roll_back_thread(request: Request, id: ThreadId) -> RolledBackShape:
-    """Hide a user message and all that follows. Returns its text for editing. Undo restores it."""
-    backend, body = backend_of(request), await read_object(request)
-    message = optional_text(body, field_name(body, "messageId"), "body")
-    if not message:
-        raise WireError(where="messageId", problem="is missing. Name the id of the user message to roll back to")
-    if NUL in message:
-        raise NotFound(what="user message", id=message)
-    options = await _options(request, id)
-    rollback = await backend.store.threads.roll_back(user_of(request).name, options, to=message)
-    row = history_row(rollback.message, backend.files.urls(await backend.store.files.list_refs(options.thread)))
-    return {
-        "threadId": options.thread,
-        "messageId": rollback.message.id,
-        "content": str(row["content"]),
-        "files": cast("Sequence[HistoryFile]", row["files"]),
-        "changedFiles": await _changed_files(backend, rollback),
-        "canUndo": True,
-        "skill": rollback.thread.skill,
-        "scenario": rollback.thread.scenario,
-    }
-
-
-async def _changed_files(backend: Backend, rollback: ThreadRolledBack) -> Sequence[FileChangeRow] | None:
-    """Return the workspace files to restore. The rollback stands even if this fails."""
-    try:
-        changes = await changes_since(backend, rollback.thread, rollback.message.id)
-    # Any failure, such as a busy database: the response still has the text to edit.
-    except Exception as error:
-        is_expected = isinstance(error, OSError | RectoError)
-        thread = rollback.thread.id
-        LOGGER.warning("The changed files of thread %s are unknown: %s", thread, error, exc_info=not is_expected)
-        return None
-    return changes[:MOST_CHANGES] if changes is not None else None
-
-
-async def undo_rollback(request: Request, id: ThreadId) -> UndoneShape:
-    """Undo the last rollback, including a client's. Messages sent since then are hidden."""
-    options = await _options(request, id)
-    undone_rollback = await backend_of(request).store.threads.undo(user_of(request).name, options)
-    return {
-        "threadId": options.thread,
-        "count": undone_rollback.count,
-        "messageIds": undone_rollback.messages,
-        "canUndo": undone_rollback.can_undo,
-        "skill": undone_rollback.thread.skill,
-        "scenario": undone_rollback.thread.scenario,
-    }
-
-
-async def compact_thread(request: Request, id: ThreadId) -> TaskAccepted | Response:
-    """Summarise the old part of a thread for the model, in a run of its own.
-
-    202 once it is stored, or its events with `Accept: text/event-stream`. A repeated `runId` returns the same run.
-    """
-    backend, body = backend_of(request), await read_object(request, b"{}")
-    thread = await own_thread(request, id)
-    await backend.store.threads.get(user_of(request).name, thread)
-    run, protocol = (optional_text(body, field_name(body, name), "body") for name in ("runId", "protocolVersion"))
-    value: Mapping[str, Json] = {
-        "threadId": thread,
-        "runId": backend.new_id() if run is None else run,
-        "messages": [],
-        **({"protocolVersion": protocol} if protocol else {}),
-    }
-    value = add_notes(value, None, thread=None if UUID.fullmatch(id) else id, compact=True)
-    run_request = check_run(value, dump(value), digest=digest_of(value))
-    return await admit_run(request, run_request, fallback=backend.agents.default)
-
-
-async def _options(request: Request, id: str) -> RollbackOptions:
-    backend = backend_of(request)
-    return RollbackOptions(thread=await own_thread(request, id), id=backend.new_id(), now=backend.clock())
-
-
 ROUTES = (
     Route("GET", f"{FILES}/changes", get_changes, "threads", errors=(404, 422)),
-    Route("POST", f"{FILES}/restore", restore_files, "threads", body=RestoreBody, errors=(404, 409, 413, 422)),
-    Route(
-        "POST", f"{THREAD_PATH}/rollback", roll_back_thread, "threads", body=RollbackBody, errors=(404, 409, 413, 422)
-    ),
+    Route("POST", f"{FILES}/restore", restore_files, "threads", body=RestoreBody, errors=ERRORS),
+    Route("POST", f"{THREAD_PATH}/rollback", roll_back_thread, "threads", body=RollbackBody, errors=ERRORS),
     Route("POST", f"{THREAD_PATH}/undo", undo_rollback, "threads", errors=(404, 409)),
     Route(
         "POST",
@@ -358,6 +339,6 @@ ROUTES = (
         body=CompactBody,
         needs_body=False,
         streams=True,
-        errors=(404, 409, 413, 422),
+        errors=ERRORS,
     ),
 )

@@ -23,7 +23,7 @@ from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.input_entries import pending_calls
 from recto.conversation.interrupts import REASON, interrupts_of, question
-from recto.conversation.json import Json, as_list, load
+from recto.conversation.json import as_list, load
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import View
 from recto.conversation.message_snapshots import RenderContext
@@ -33,11 +33,12 @@ from recto.errors import NotFound, WireError
 from recto.page.manifest_rows import RULE_NAMES, link_of
 from recto.page.savings import FOLD
 from recto.store.ports import StoredEvent
-from recto.store.runs.spending import DailySaving
 from recto.store.threads.thread_rows import StoppedRun, StoredThread
 from recto.store.threads.threads import ForkOptions, ThreadsQuery
 from recto.tools.workspace.workspaces import drop_workspace
 
+SAVINGS = "/api/v1/agent/savings"
+USUAL_DAYS = timedelta(days=29)
 LONGEST_SEARCH, MOST_TOOLS = 200, 200
 TitleSearch = Annotated[
     str | None, in_query("Return only threads with this text in their title, ignoring case.", max_length=LONGEST_SEARCH)
@@ -138,6 +139,43 @@ class DeletedShape(TypedDict):
     stopped: Sequence[str]
 
 
+class RuleSavings(TypedDict):
+    """Savings of one fold rule in `calls` of an agent, in tokens and in billionths of the currency.
+
+    `saved` is the price of the saved tokens, `cost` the price of rewriting the provider's cache for it; both are null
+    without a known price. `ruleName` and `ruleLink` describe the rule.
+    """
+
+    agent: str
+    rule: str
+    ruleName: str | None
+    ruleLink: str | None
+    calls: int
+    tokens: int
+    saved: int | None
+    cost: int | None
+
+
+class PrefixBreaks(TypedDict):
+    """Prompt-cache prefix breaks of an agent by cause, with the tokens sent again and their price."""
+
+    agent: str
+    cause: str
+    breaks: int
+    tokens: int
+    cost: int | None
+
+
+class SavingsShape(TypedDict):
+    """Your folding savings between two days (UTC). Prices are in billionths of the currency."""
+
+    since: str
+    until: str
+    currency: str
+    rules: Sequence[RuleSavings]
+    breaks: Sequence[PrefixBreaks]
+
+
 async def list_threads(
     request: Request, cursor: Cursor = None, limit: PageLimit = 50, search: TitleSearch = None
 ) -> ThreadsShape:
@@ -160,21 +198,17 @@ async def change_thread(request: Request, id: ThreadId) -> ThreadShape:
     """Set the title of a thread, which is then never generated again, or its tools that need no approval."""
     backend, body = backend_of(request), await read_object(request, b"{}")
     title = check_title(body.get("title")) if "title" in body or "agreed" not in body else None
-    tools = _check_tool_names(body["agreed"]) if "agreed" in body else None
+    tools = as_list(body["agreed"], "agreed") if "agreed" in body else None
+    if tools and (len(tools) > MOST_TOOLS or not all(isinstance(name, str) and NUL not in name for name in tools)):
+        raise WireError(where="agreed", problem=f"must be a list of up to {MOST_TOOLS} tool names")
     owner, thread_id = user_of(request).name, await own_thread(request, id)
     thread = await backend.store.threads.get(owner, thread_id)
     if title is not None:
         thread = await backend.store.threads.rename(owner, thread_id, title)
     if tools is not None:
-        thread = await backend.store.threads.set_agreed_tools(owner, thread_id, tools)
+        names = list(dict.fromkeys(map(str, tools)))
+        thread = await backend.store.threads.set_agreed_tools(owner, thread_id, names)
     return await _thread_with_calls(backend, thread)
-
-
-def _check_tool_names(value: Json) -> list[str]:
-    names = as_list(value, "agreed")
-    if len(names) > MOST_TOOLS or not all(isinstance(name, str) and NUL not in name for name in names):
-        raise WireError(where="agreed", problem=f"must be a list of up to {MOST_TOOLS} tool names")
-    return list(dict.fromkeys(map(str, names)))
 
 
 async def delete_thread(request: Request, id: ThreadId) -> DeletedShape:
@@ -223,6 +257,43 @@ async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = No
     return {"runs": rows, "next": page.next}
 
 
+async def get_savings(
+    request: Request,
+    since: Annotated[str | None, in_query("The first day, YYYY-MM-DD; by default 30 days ago.")] = None,
+    until: Annotated[str | None, in_query("The last day, YYYY-MM-DD; by default today.")] = None,
+    agent: Annotated[str | None, in_query("Return only savings of this agent.", max_length=64)] = None,
+) -> SavingsShape:
+    """Return your folding savings by rule and agent, and the prompt-cache breaks by cause."""
+    backend = backend_of(request)
+    last = day_of(until, "until") if until is not None else backend.clock().astimezone(UTC).date()
+    first = day_of(since, "since") if since is not None else max(last, date.min + USUAL_DAYS) - USUAL_DAYS
+    savings = await backend.store.users.read_savings(user_of(request).name, first, last, agent)
+    return {
+        "since": first.isoformat(),
+        "until": last.isoformat(),
+        "currency": backend.models.prices.currency,
+        "rules": [
+            {
+                "agent": one.agent,
+                "rule": one.name,
+                "ruleName": RULE_NAMES.get(one.name),
+                "ruleLink": link_of(one.name) if one.name in RULE_NAMES else None,
+                "calls": one.calls,
+                "tokens": one.tokens,
+                "saved": one.saved,
+                "cost": one.cost,
+            }
+            for one in savings
+            if one.kind == FOLD
+        ],
+        "breaks": [
+            {"agent": one.agent, "cause": one.name, "breaks": one.calls, "tokens": one.tokens, "cost": one.cost}
+            for one in savings
+            if one.kind != FOLD
+        ],
+    }
+
+
 def thread_row(thread: StoredThread) -> ThreadRow:
     """Return a thread as clients see it."""
     return {
@@ -261,7 +332,7 @@ async def _thread_with_calls(backend: Backend, thread: StoredThread) -> ThreadSh
     return {
         **thread_row(thread),
         "agreed": thread.agreed,
-        "pendingCalls": _pending_calls(turn, context, _deadline(turn, agent), backend.clock()),
+        "pendingCalls": _pending_calls(turn, context, agent, backend.clock()),
         "interrupts": _interrupts(turn, context.locale, backend.clock()),
         "queued": [queued_row(one, url_of) for one in queued],
         "canUndo": await backend.store.log.can_undo(thread.id),
@@ -269,25 +340,20 @@ async def _thread_with_calls(backend: Backend, thread: StoredThread) -> ThreadSh
     }
 
 
-def _pending_calls(
-    turn: View, context: RenderContext, deadline: datetime | None, now: datetime
-) -> Sequence[PendingCall]:
+def _pending_calls(turn: View, context: RenderContext, agent: Agent | None, now: datetime) -> Sequence[PendingCall]:
     """Return the client calls whose results the next run accepts, with URLs instead of file ids as in events (F8)."""
-    if deadline is not None and now > deadline:
-        return ()
-    expires = time_text(deadline) if deadline is not None else None
+    replies = [message.time for message in turn.messages if isinstance(message, AssistantMessage)]
+    expires = None
+    # Without its agent, a call has no deadline.
+    if agent and replies and replies[-1]:
+        deadline = replies[-1] + timedelta(seconds=agent.limits.client_seconds)
+        if now > deadline:
+            return ()
+        expires = time_text(deadline)
     return [
         {"id": call.id, "name": call.name, "arguments": context.arguments_of(call), "expiresAt": expires}
         for call in pending_calls(turn, context.own_tools)
     ]
-
-
-def _deadline(turn: View, agent: Agent | None) -> datetime | None:
-    """Return the time until which results are accepted; None if the agent no longer exists."""
-    replies = [message.time for message in turn.messages if isinstance(message, AssistantMessage)]
-    if not (agent and replies and replies[-1]):
-        return None
-    return replies[-1] + timedelta(seconds=agent.limits.client_seconds)
 
 
 def _interrupts(turn: View, locale: str, now: datetime) -> Sequence[InterruptRow]:
@@ -307,85 +373,6 @@ def _interrupts(turn: View, locale: str, now: datetime) -> Sequence[InterruptRow
         for one in interrupts_of(turn)
         if one.is_waiting and not one.is_late(now)
     ]
-
-
-SAVINGS = "/api/v1/agent/savings"
-USUAL_DAYS = timedelta(days=29)
-
-
-class RuleSavings(TypedDict):
-    """Savings of one fold rule in `calls` of an agent, in tokens and in billionths of the currency.
-
-    `saved` is the price of the saved tokens, `cost` the price of rewriting the provider's cache for it; both are null
-    without a known price. `ruleName` and `ruleLink` describe the rule.
-    """
-
-    agent: str
-    rule: str
-    ruleName: str | None
-    ruleLink: str | None
-    calls: int
-    tokens: int
-    saved: int | None
-    cost: int | None
-
-
-class PrefixBreaks(TypedDict):
-    """Prompt-cache prefix breaks of an agent by cause, with the tokens sent again and their price."""
-
-    agent: str
-    cause: str
-    breaks: int
-    tokens: int
-    cost: int | None
-
-
-class SavingsShape(TypedDict):
-    """Your folding savings between two days (UTC). Prices are in billionths of the currency."""
-
-    since: str
-    until: str
-    currency: str
-    rules: Sequence[RuleSavings]
-    breaks: Sequence[PrefixBreaks]
-
-
-async def get_savings(
-    request: Request,
-    since: Annotated[str | None, in_query("The first day, YYYY-MM-DD; by default 30 days ago.")] = None,
-    until: Annotated[str | None, in_query("The last day, YYYY-MM-DD; by default today.")] = None,
-    agent: Annotated[str | None, in_query("Return only savings of this agent.", max_length=64)] = None,
-) -> SavingsShape:
-    """Return your folding savings by rule and agent, and the prompt-cache breaks by cause."""
-    backend = backend_of(request)
-    last = day_of(until, "until") if until is not None else backend.clock().astimezone(UTC).date()
-    first = day_of(since, "since") if since is not None else max(last, date.min + USUAL_DAYS) - USUAL_DAYS
-    savings = await backend.store.users.read_savings(user_of(request).name, first, last, agent)
-    return {
-        "since": first.isoformat(),
-        "until": last.isoformat(),
-        "currency": backend.models.prices.currency,
-        "rules": [_rule_row(one) for one in savings if one.kind == FOLD],
-        "breaks": [
-            {"agent": one.agent, "cause": one.name, "breaks": one.calls, "tokens": one.tokens, "cost": one.cost}
-            for one in savings
-            if one.kind != FOLD
-        ],
-    }
-
-
-def _rule_row(one: DailySaving) -> RuleSavings:
-    rule_name = RULE_NAMES.get(one.name)
-    return {
-        "agent": one.agent,
-        "rule": one.name,
-        "ruleName": rule_name,
-        "ruleLink": link_of(one.name) if rule_name else None,
-        "calls": one.calls,
-        "tokens": one.tokens,
-        "saved": one.saved,
-        "cost": one.cost,
-    }
 
 
 ROUTES = (
