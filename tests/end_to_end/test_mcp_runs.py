@@ -13,7 +13,7 @@ from recto.conversation.json import Json, dump
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process
 from tests.support.client import RUNS, ReceivedEvent, ask
-from tests.tools.external.elsewhere import OLD
+from tests.tools.external.external_sources import OLD
 from tests.waiting import DEADLINE_SECONDS, settle, wait_until
 
 HELLO = Call(name="old__hello", id="c1")

@@ -17,8 +17,8 @@ from tests.end_to_end.files import FileWorld, Talk, calling
 from tests.end_to_end.harness import Harness
 from tests.layers import ROOT
 from tests.support.client import RUNS, ask, request, run
-from tests.tools.external.a_shop import FILE, KEY, Shop, open_shop
-from tests.tools.external.elsewhere import IS_CONFINED, NEW, listening
+from tests.tools.external.external_sources import IS_CONFINED, NEW, listening
+from tests.tools.external.shop_service import FILE, KEY, Shop, open_shop
 
 pytestmark = pytest.mark.full
 TOKEN = "a-token-nobody-may-see"

@@ -1,4 +1,4 @@
-"""A document for tests that is read as it is asked for: one element more each time somebody waits."""
+"""Fake document that reads one more element whenever somebody waits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from tests.waiting import settle
 
 @dataclass(kw_only=True)
 class Growing:
-    """Elements, of which the first `read` are there. `count_known` says whether it tells how many pages it has.
+    """Elements of which the first `read` are available. With `count_known` it knows its number of pages.
 
     `claims` is how many pages it says it has, where more than are read. `fails_after` is how many questions are
     answered before it cannot be read any more. Text before the first page is the page's own, and so is the blank line
@@ -82,7 +82,7 @@ class Growing:
 
     @property
     def _starts(self) -> dict[int, int]:
-        """The element that each page that was begun begins with."""
+        """Return the first element of each page read so far."""
         there = enumerate(self.all_elements[: self.read])
         return {one.page: place for place, one in there if one.kind == "page" and one.page is not None}
 
@@ -90,7 +90,7 @@ class Growing:
         return self.unit is None or self.extent.pages >= page or max(self._starts, default=0) > page
 
     def _on(self, first: int, last: int) -> tuple[int, int]:
-        """From which element to which these pages are, as far as they are read."""
+        """Return the first element of these pages and the one after them, as far as they are read."""
         starts = self._starts
         begins = [place for page, place in starts.items() if page >= first]
         end = min([place for page, place in starts.items() if page > last], default=self.read)
@@ -125,13 +125,13 @@ class Growing:
 
 
 def a_text(text: str) -> Growing:
-    """A plain text, in two elements where it has two characters: its end comes after its beginning."""
+    """Return a text document, in two elements if it has two characters."""
     middle = len(text) // 2
     return Growing(all_elements=[Element(kind="text", text=half) for half in (text[:middle], text[middle:]) if half])
 
 
 def in_pages(*texts: str, unit: Unit = "page", count_known: bool = True) -> Growing:
-    """A document with a text on each page."""
+    """Return a document with a text on each page."""
     elements: list[Element] = []
     for page, text in enumerate(texts, start=1):
         elements.append(Element(kind="page", text=f"--- {unit} {page} ---", page=page))

@@ -1,4 +1,4 @@
-"""What the tests of tools share: a context, and a call carried out to its end."""
+"""A context for tools, and calls run to their end."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ def context(zone: tzinfo = UTC, now: datetime = NOON) -> ToolContext:
 
 
 def act(function: Function, arguments: str = "{}") -> ToolResult:
-    """What the function answers as a tool."""
+    """Call the function as a tool and return its answer."""
 
     async def acting() -> ToolResult:
         return await make_tool(function).act(arguments, context())
@@ -28,7 +28,7 @@ def act(function: Function, arguments: str = "{}") -> ToolResult:
 
 @contextmanager
 def repeated(step: Callable[[], object]) -> Generator[None]:
-    """Repeat the step in a thread of its own while the context lasts."""
+    """Repeat the step in its own thread inside the context."""
     is_over = threading.Event()
 
     def repeat() -> None:

@@ -1,4 +1,4 @@
-"""A function in a thread of its own."""
+"""Functions in their own threads."""
 
 import asyncio
 import contextvars

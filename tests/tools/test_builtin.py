@@ -1,4 +1,4 @@
-"""The calculator, exact and never at work for long, and the clock."""
+"""The calculator, exact and fast, and the clock."""
 
 from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""One call of one tool, whatever the tool does."""
+"""Calls of single tools, whatever a tool does."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ async def give_up() -> None:
 
 
 def stubborn(done: list[str], release: asyncio.Event | None = None) -> Function:
-    """A tool that does not heed a cancel until it is released, then fails."""
+    """Ignore cancels until released, then fail."""
     released = release or asyncio.Event()
 
     async def persist() -> None:

@@ -1,4 +1,4 @@
-"""A typed function becomes a tool: schema, docstring, arguments, answers, failures."""
+"""Tools from typed functions: schema, docstring, arguments, answers, failures."""
 
 import logging
 import threading

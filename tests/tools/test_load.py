@@ -1,4 +1,4 @@
-"""C5: a developer's own tools, from an agent's folder or an installed package."""
+"""C5: a developer's own tools from an agent's folder or an installed package."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""What recall says to the model: an earlier result behind a line about it, or what there is instead."""
+"""Answers of recall: an earlier result below a line about it, or the available ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ HEAD = "[filesystem-read of ./a.py, result 2 of 2 counted from the newest, of 20
 
 
 class Log:
-    """A log of these messages alone."""
+    """Return a log of these messages."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self._facts = Facts(log=messages)

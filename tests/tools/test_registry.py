@@ -1,4 +1,4 @@
-"""Tools by name."""
+"""Registry of tools."""
 
 from collections.abc import Sequence
 from dataclasses import replace

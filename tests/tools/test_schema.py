@@ -1,4 +1,4 @@
-"""Arguments against a bare JSON Schema."""
+"""Validation of arguments against plain JSON Schemas."""
 
 import json
 import logging

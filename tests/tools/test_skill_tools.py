@@ -1,4 +1,4 @@
-"""S3, S5: the tools that take up a skill and read what it brings along."""
+"""S3, S5: the tools that activate a skill and read its files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ TEXT = "十个字的一行文字啊。" * 3_000
 
 @dataclass(frozen=True, kw_only=True)
 class Skills:
-    """Skills of an agent, as the worker has them."""
+    """Fake of an agent's skills."""
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 

@@ -52,7 +52,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def list_stored(place: Path) -> list[Path]:
-    """The contents that were kept for a thread."""
+    """Return the stored contents of a thread."""
     return [path for path in (place / "snapshots/t/objects").rglob("*") if path.is_file()]
 
 
@@ -64,7 +64,7 @@ def make_snapshots(place: Path, settings: SnapshotSettings | None = None) -> tup
 def after_turn(
     place: Path, files: Mapping[str, bytes], settings: SnapshotSettings | None = None
 ) -> tuple[Snapshots, Workspace, FolderState]:
-    """A workspace with these files, and what was kept of it."""
+    """Return the snapshots of a workspace with these files."""
     snapshots, workspace = make_snapshots(place, settings)
     write(workspace.folder, files)
     return snapshots, workspace, snapshots.save_turn(workspace, "t", TURN)
@@ -109,7 +109,7 @@ FILES = st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map("/".join), C
 
 
 def build(folder: Path, files: Mapping[str, tuple[bytes, int] | str]) -> None:
-    """Where a name is to be two things, the later has it."""
+    """Create the files; the later of two with one name wins."""
     folder.mkdir(exist_ok=True)
     for path, what in files.items():
         parents = [folder / parent for parent in Path(path).parents]

@@ -32,8 +32,8 @@ from recto.tools.workspace.workspace_files import (
     WrittenFile,
     bytes_in,
 )
-from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.runs import context, repeated, text_of
+from tests.tools.thread_files import FakeFiles, a_file, make_files, run
 
 NAMES = st.sampled_from(
     ("a", "b", "..", ".", "", "~", "\0", "\\", "C:", "con", "...", " ", "中", "🙂", "\n", "x" * 300)
@@ -42,7 +42,7 @@ HOSTILE = st.one_of(st.text(max_size=40), st.lists(NAMES, max_size=40).map("/".j
 
 
 def write(root: Path, path: str, *pieces: bytes, most: int = 0) -> WrittenFile:
-    """Every step of a new file, and what comes of it."""
+    """Take every step of a new file and return the result."""
     workspace = Workspace(folder=root, most_bytes=most)
     new = NewFile(workspace, names_of_file(path, workspace))
     try:
@@ -59,7 +59,7 @@ def tree(folder: Path) -> list[str]:
 
 
 def two_folders(place: Path) -> tuple[Path, Path]:
-    """A workspace, and a folder outside it."""
+    """Create a workspace and a folder outside it."""
     folders = place / "root", place / "outside"
     for folder in folders:
         folder.mkdir()
@@ -201,7 +201,7 @@ def test_F9_in_a_race_with_links_nothing_gets_out(tmp_path: Path):
     (root, outside), numbers = two_folders(tmp_path), count()
 
     def swap() -> None:
-        """Make the folder a link, remove it, put aside a folder that somebody else made."""
+        """Make the folder a link, remove it, and move a folder of somebody else away."""
         with suppress(OSError):
             (root / "way").symlink_to(outside)
         with suppress(OSError):
@@ -317,11 +317,11 @@ def test_F9_no_descriptor_stays_open(tmp_path: Path):
 # Uploads that are fetched into it
 
 
-IMAGE = AtHand(turns=[[a_file("r-0", "cat.png", "image")]], holds={"r-0": b"\x89PNG" * 50_000})
+IMAGE = FakeFiles(turns=[[a_file("r-0", "cat.png", "image")]], holds={"r-0": b"\x89PNG" * 50_000})
 
 
 def fetch(
-    files: AtHand | None, place: Path | Workspace | None, path: str = "in/cat.png", id: str = "r-0", most: int = 0
+    files: FakeFiles | None, place: Path | Workspace | None, path: str = "in/cat.png", id: str = "r-0", most: int = 0
 ) -> ToolResult:
     arguments = {"file_index": id, "target_path": path}
     return run(sandbox_fetch_user_file, files, arguments, workspace=place, workspace_bytes=most)
@@ -352,7 +352,7 @@ def test_F9_a_path_outside_the_workspace_is_refused_before_the_file_is_read(tmp_
 
 def test_F9_an_unknown_id_is_told_with_the_newest_ones_and_where_there_are_no_files_or_no_workspace(tmp_path: Path):
     assert text_of(fetch(IMAGE, tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: r-0."
-    assert text_of(fetch(at_hand(), tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: none."
+    assert text_of(fetch(make_files(), tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: none."
     assert text_of(fetch(None, tmp_path)) == "This server keeps no files, so there are none to read."
     problem = "This server gives threads no workspace, so there is nowhere to put a file."
     assert text_of(fetch(IMAGE, None)) == problem
@@ -366,14 +366,14 @@ def test_F9_an_unknown_id_is_told_with_the_newest_ones_and_where_there_are_no_fi
     ],
 )
 def test_F9_a_file_that_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path, error: Exception, problem: str):
-    result = fetch(at_hand(a=error), tmp_path, id="a")
+    result = fetch(make_files(a=error), tmp_path, id="a")
     assert (result.error, text_of(result)[: len(problem)]) == ("error", problem)
     assert tree(tmp_path) == []
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stuck(AtHand):
-    """Files that come to a stop after the first piece."""
+class Stuck(FakeFiles):
+    """Fake files that stop after the first piece."""
 
     half_read: asyncio.Event
 
@@ -383,8 +383,8 @@ class Stuck(AtHand):
         await asyncio.Event().wait()
 
 
-async def fetch_async(files: AtHand, workspace: Path, path: str, workspace_bytes: int = 0) -> ToolResult:
-    """As several calls of one reply do it."""
+async def fetch_async(files: FakeFiles, workspace: Path, path: str, workspace_bytes: int = 0) -> ToolResult:
+    """Write as several calls of one reply do."""
     place = Workspace(folder=workspace, most_bytes=workspace_bytes)
     own_context = replace(context(), files=files, workspace=place)
     arguments = json.dumps({"file_index": "r-0", "target_path": path})

@@ -1,4 +1,4 @@
-"""What the tests of commands share: a terminal on a folder, and calls of its two tools carried out to their end."""
+"""A terminal on a folder, and calls of its two tools run to their end."""
 
 import json
 import os
@@ -24,7 +24,7 @@ EXECUTE, JOBS = make_tool(terminal_execute), make_tool(terminal_jobs)
 
 @dataclass(frozen=True, kw_only=True)
 class Console:
-    """A terminal, and the context that its tools are called in. What they report is in `shown`."""
+    """A terminal and the context of its tools, with the reported progress."""
 
     context: ToolContext
     reports: list[Progress] = field(default_factory=list[Progress])
@@ -43,7 +43,7 @@ class Console:
         return replace(self, context=change(self.context))
 
     async def execute(self, command: str, **arguments: Json) -> dict[str, Json]:
-        """The answer, which is one JSON object."""
+        """Return the answer, which is one JSON object."""
         return cast("dict[str, Json]", json.loads(await self.say(command, **arguments)))
 
     async def say(self, command: str, **arguments: Json) -> str:
@@ -56,7 +56,7 @@ class Console:
         return cast("dict[str, Json]", json.loads(text)) if result.error is None else {"error": text}
 
     async def end(self, id: Json) -> dict[str, Json]:
-        """A job as it is once it has ended."""
+        """Wait for the end of a job and return it."""
         jobs = self.terminal.jobs(self.context.owner, self.context.thread)
         [job] = [one for one in jobs if one.id == id]
         await wait_until(lambda: job.ending)

@@ -44,7 +44,7 @@ CALLS = {"x86_64": (250, (298, 321, 323, 425)), "aarch64": (219, (241, 280, 282,
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A workspace, and around it what commands are to get at. `names` is what their words are filled with."""
+    """A workspace and the targets around it. `names` fill in the placeholders of commands."""
 
     console: Console
     outside: Path
@@ -54,7 +54,7 @@ class Place:
 
 @pytest.fixture
 def outside() -> Generator[Path]:
-    """Of a short name: those of sockets have to be."""
+    """Return a folder with a short name, as sockets need."""
     with TemporaryDirectory(prefix="r") as folder:
         yield Path(folder)
 
@@ -115,7 +115,7 @@ def own_address() -> str:
 
 
 def tree(folder: Path) -> dict[str, bytes | int]:
-    """All there is outside the workspace, and what in it is not the command's."""
+    """Return all files outside the workspace, and those in it that are not the command's."""
     work, data = folder / "work", folder / "work/data"
     escaped_paths = [path for path in folder.rglob("*") if not path.is_relative_to(work) or path.is_relative_to(data)]
     files = {str(path): path.read_bytes() for path in (*escaped_paths, work / "recto.toml") if path.is_file()}
@@ -127,7 +127,7 @@ def fill(command: str, place: Place) -> str:
 
 
 async def got_out(place: Place, command: str) -> list[str]:
-    """What came of a way out: what was read, changed, ended or left."""
+    """Return the effects of an escape: what it read, changed, ended or left."""
     before = tree(place.outside)
     answer = await place.console.say(fill(command, place), timeout=SECONDS * 1_000)
     await none_left(LEFTOVER)
@@ -155,7 +155,7 @@ async def test_R15_none_of_the_usual_ways_leads_out_of_the_sandbox(place: Place)
 
 
 async def test_R15_each_of_these_ways_would_lead_out_where_there_is_no_sandbox(place: Place):
-    """What is looked for can be found: a table that finds nothing anywhere proves nothing."""
+    """Prove that the checks can find something: a table that never does proves nothing."""
     open_console = console(place.console.folder, is_confined=False)
     for name in ("read: a file beside the workspace", "read: a port of this machine", "read: a file by a path upwards"):
         assert SECRET in await open_console.say(fill(WAYS[name], place)), name
@@ -166,7 +166,7 @@ async def test_R15_each_of_these_ways_would_lead_out_where_there_is_no_sandbox(p
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """A given folder without a repository, beside what is secret. All its commands have one Workspace value."""
+    """Return a given folder without a repository beside secrets. All its commands share one Workspace."""
 
     console: Console
     outside: Path
@@ -224,7 +224,7 @@ async def test_R15_what_is_kept_cannot_be_made_a_link_by_a_command(linked: Linke
 async def test_R15_a_link_that_is_swapped_with_a_folder_all_the_time_leads_no_command_out(
     linked: Linked, target: str, is_other: bool
 ):
-    """A job that began before there was a repository swaps; of that of another server, nobody here knows."""
+    """Swap files by a job that began before the repository; a job of another server is unknown here."""
     swap = f"mkdir aside; : > aside/HEAD; ln -s {target.format(outside=linked.outside)} link; exec python3 -c '{SWAP}'"
     job = (await linked.console.execute(swap, background=True))["job"]
     other = console(linked.console.folder, workspace=linked.console.context.workspace) if is_other else linked.console

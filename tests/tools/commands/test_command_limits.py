@@ -23,7 +23,7 @@ PROCESSES = "It was ended: it had more than 60 processes."
 
 
 def python(code: str) -> str:
-    """A command that runs this code."""
+    """Return a command that runs this code."""
     begin = "import ctypes, mmap, os, signal, sys\nlibc = ctypes.CDLL(None, use_errno=True)"
     return f"python3 - <<'E'\n{begin}\n{code}\nE"
 

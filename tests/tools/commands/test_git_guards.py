@@ -81,7 +81,7 @@ async def test_R15_a_command_makes_a_repository_where_its_folder_is_empty(tmp_pa
 
 @pytest.mark.parametrize("target", ["../shared", "{outside}", "hooks", "nowhere"])
 async def test_R15_hooks_that_are_a_link_are_replaced_by_no_command(project: Path, tmp_path: Path, target: str):
-    """Where a link cannot be guarded by itself, what it is in is."""
+    """Guard the folder of a link that cannot be guarded itself."""
     mark, hooks = tmp_path / "mark", project / ".git/hooks"
     for folder in (project / "shared", tmp_path / "outside"):
         folder.mkdir()

@@ -42,7 +42,7 @@ CALLS = [
 
 
 def played(program: bytes, data: bytes) -> int:
-    """What the kernel decides."""
+    """Return the kernel's decision."""
     steps, place, value = list(struct.iter_unpack("=HBBI", program)), 0, 0
     while True:
         code, if_so, if_not, number = steps[place]

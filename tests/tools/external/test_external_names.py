@@ -1,4 +1,4 @@
-"""Names, secrets and schemas of tools elsewhere, by tables and properties."""
+"""Names, secrets and schemas of external tools."""
 
 import re
 

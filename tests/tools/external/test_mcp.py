@@ -1,4 +1,4 @@
-"""Servers of MCP: real processes, over their standard streams in the sandbox where that works, and over HTTP."""
+"""MCP servers as real processes: over standard streams, sandboxed if that works, and over HTTP."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ from recto.tools.load_tools import make_built_in_tools
 from recto.tools.ports import Progress
 from recto.tools.registry import Registry
 from tests.files.heads import PNG
-from tests.tools.external.elsewhere import (
+from tests.tools.external.external_sources import (
     IS_CONFINED,
     OLD,
     QUICK,

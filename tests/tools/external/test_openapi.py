@@ -1,4 +1,4 @@
-"""Services with an OpenAPI file: the file as operations, and real calls over HTTP."""
+"""OpenAPI files as operations, and real calls over HTTP."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,8 +10,8 @@ from recto.agents.external_tools import OpenApiSettings, SettingsPlace
 from recto.conversation.json import Json
 from recto.conversation.messages import File
 from recto.tools.external.openapi_file import NotOpenApi, read_openapi
-from tests.tools.external.a_shop import FILE, KEY, Shop, open_shop
-from tests.tools.external.elsewhere import QUICK, call, keep_running, names, services, words
+from tests.tools.external.external_sources import QUICK, call, keep_running, names, services, words
+from tests.tools.external.shop_service import FILE, KEY, Shop, open_shop
 
 SECRETS = {"SHOP": KEY, "LOGIN": "ada:love-lace"}
 TEA = '{"name":"tea","price":null}'

@@ -155,7 +155,7 @@ def test_R15_an_edit_says_why_not_or_changes_one_place_and_keeps_line_ends(text:
 
 
 def patched(old: str, diff: str) -> str:
-    """What a diff makes of a text: a small patch program, which trusts nothing but the diff."""
+    """Apply a diff to a text, trusting nothing but the diff."""
     lines, new, at = old.split("\n"), list[str](), 0
     ends = old.endswith("\n")
     lines = lines[:-1] if ends else lines

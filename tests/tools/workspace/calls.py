@@ -1,4 +1,4 @@
-"""What the tests of file tools share: calls made as a model makes them, in a workspace."""
+"""Calls of file tools in a workspace, as a model makes them."""
 
 import asyncio
 import json
@@ -35,14 +35,14 @@ def call(workspace: Path | Workspace, name: str, characters: int = 50_000, /, **
 
 
 def call_text(workspace: Path | Workspace, name: str, **arguments: object) -> str:
-    """What the tool answers when all is well."""
+    """Call a tool and return its answer, which is no error."""
     result = call(workspace, name, **arguments)
     assert result.error is None, text_of(result)
     return text_of(result)
 
 
 def call_error(workspace: Path | Workspace, name: str, **arguments: object) -> str:
-    """What the tool answers when it refuses, without the word that says so."""
+    """Call a tool and return its error without the prefix."""
     result = call(workspace, name, **arguments)
     text = text_of(result)
     assert result.error == "error"

@@ -153,7 +153,7 @@ def test_R15_folders_missing_files_what_is_no_text_and_what_an_encoding_cannot_w
 
 
 def test_R15_edits_by_others_who_share_no_lock_are_never_lost(tmp_path: Path):
-    """Each counts its own line up, by the file alone, as threads of other servers do."""
+    """Count up a line of one's own by the file alone, as threads of other servers do."""
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0)
     (tmp_path / "a.txt").write_text("".join(f"{who}: 0\n" for who in range(4)) + "filler\n" * 2_000)
     counts, problems = [0] * 4, list[str]()

@@ -1,4 +1,4 @@
-"""What the tests of tools share that work with files: files of a thread, held in memory, and calls made with them."""
+"""In-memory files of a thread, and calls of tools with them."""
 
 import asyncio
 import json
@@ -24,14 +24,14 @@ tool_of = cache(make_tool)
 
 
 def a_file(id: str, name: str = "", kind: FileKind = "document") -> InputFile:
-    """A file under an id, which is its key too."""
+    """Return a file whose id is its key too."""
     name = name or f"{id}.txt"
     return InputFile(id=id, name=name, kind=kind, url="", file=File(kind=kind, source=Key(key=id), name=name))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtHand:
-    """Files by turn, and what each holds by its id; an error in the place of bytes is raised after the first piece.
+class FakeFiles:
+    """Fake files by turn, with their contents by id. An error in place of bytes is raised after the first piece.
 
     `opened` are those that were asked for as documents, in that order.
     """
@@ -70,22 +70,22 @@ class AtHand:
             self.closed.append(file.id)
 
 
-def at_hand(**holds: str | bytes | Exception | Growing) -> AtHand:
-    """Documents of the current turn by id, with what they hold."""
+def make_files(**holds: str | bytes | Exception | Growing) -> FakeFiles:
+    """Return documents of the current turn by id, with their contents."""
     contents = {id: one.encode() if isinstance(one, str) else one for id, one in holds.items()}
-    return AtHand(turns=[[a_file(id) for id in contents]], holds=contents)
+    return FakeFiles(turns=[[a_file(id) for id in contents]], holds=contents)
 
 
 def run(
     function: Function,
-    files: AtHand | None,
+    files: FakeFiles | None,
     arguments: Mapping[str, object],
     *,
     characters: int = 50_000,
     workspace: Path | Workspace | None = None,
     workspace_bytes: int = 0,
 ) -> ToolResult:
-    """What a tool answers a call, bounded as every answer is."""
+    """Call a tool and return its bounded answer."""
     tool = tool_of(function)
     call = ToolCall(id="c1", name=tool.name, arguments=json.dumps(arguments))
     place = Workspace(folder=workspace, most_bytes=workspace_bytes) if isinstance(workspace, Path) else workspace
@@ -94,6 +94,6 @@ def run(
 
 
 def rows_of(result: ToolResult) -> list[dict[str, str]]:
-    """The JSON of an answer, which is never cut."""
+    """Parse the JSON of an answer, which is never cut."""
     assert result.error is None, text_of(result)
     return cast("list[dict[str, str]]", json.loads(text_of(result)))

@@ -1,4 +1,4 @@
-"""What tests of tools elsewhere are made with: settings, services, a server that is kept while a test lasts."""
+"""Settings, services and running sources for tests of external tools."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from tests.tools.runs import context
 from tests.waiting import wait_for
 
 SECRET = 's3cr3t/of"the server'
-NEW, OLD = "tests.tools.external.a_server", Path(__file__).with_name("an_old_server.py")
+NEW, OLD = "tests.tools.external.mcp_example", Path(__file__).with_name("old_mcp_example.py")
 # What is confined is told apart from what cannot be here: tests say which of the two they prove.
 IS_CONFINED = bool(asyncio.run(confinement(BUBBLEWRAP)))
 QUICK = ExternalSettings(start_seconds=20, wait_seconds=10, retry_seconds=1)
@@ -43,7 +43,7 @@ def services(secrets: Mapping[str, str] | None = None, settings: ExternalSetting
 
 
 def started(folder: Path, *command: str, **more: object) -> McpSettings:
-    """A server that is started here; by default the new one, which needs this repository to be read."""
+    """Return settings of a local server; the default one needs to read this repository."""
     options = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, "sandbox": IS_CONFINED, **more}
     place = SettingsPlace(file=folder / "AGENT.md", line=2)
     return replace(McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)), **options)
@@ -53,7 +53,7 @@ def started(folder: Path, *command: str, **more: object) -> McpSettings:
 async def keep_running(
     settings: McpSettings | OpenApiSettings, by: ExternalServices, *used_names: str
 ) -> AsyncGenerator[ToolSource]:
-    """A place elsewhere that was tried, and is kept while the context lasts."""
+    """Run a source inside the context, after its first try."""
     names = frozenset(used_names)
     source = McpServer(settings, names, by) if isinstance(settings, McpSettings) else HttpService(settings, names, by)
     keeping = asyncio.create_task(source.run())
@@ -71,7 +71,7 @@ async def call(
     arguments: Mapping[str, object] | None = None,
     report: ReportProgress = discard_progress,
 ) -> ToolResult:
-    """One call, as a run makes it."""
+    """Call a tool as a run does."""
     tool_call = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())
     return await call_tool(Registry(source.state.tools), tool_call, replace(context(), report=report))
 
@@ -86,7 +86,7 @@ def names(source: ToolSource) -> list[str]:
 
 @contextmanager
 def listening(token: str = "", port: int = 0) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
-    """The new server over HTTP, as a process of its own."""
+    """Run the new server over HTTP as its own process."""
     port = port or free_port()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOKEN": token}
     with subprocess.Popen([sys.executable, "-m", NEW, str(port)], env=environment, cwd=ROOT) as process:

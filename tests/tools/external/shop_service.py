@@ -1,4 +1,4 @@
-"""A service over HTTP with an OpenAPI file: a real one, which keeps what it was asked."""
+"""Real HTTP service with an OpenAPI file that records its requests."""
 
 import asyncio
 import threading
@@ -81,7 +81,7 @@ KEY = "the-key-of-the-shop"
 
 
 class Shop:
-    """Where it is, and what it was asked."""
+    """Address and recorded requests of the service."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -115,7 +115,7 @@ VISIBLE_HEADERS = ("x-key", "authorization", "x-trace", "content-type", "host")
 
 @contextmanager
 def open_shop() -> Generator[Shop]:
-    """A shop that is open while the context lasts."""
+    """Run the service inside the context."""
     shop = Shop()
     app = Starlette(routes=[Route("/{path:path}", shop.answer, methods=["GET", "POST", "PUT"])])
     server = uvicorn.Server(

@@ -1,4 +1,4 @@
-"""A server of MCP, made with the package that others make theirs with: over its standard streams, or HTTP on a port."""
+"""MCP server made with the official package, over its standard streams or HTTP."""
 
 import asyncio
 import os

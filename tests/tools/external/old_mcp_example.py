@@ -1,4 +1,4 @@
-"""A server of MCP as they were before: the handshake alone, words of its own between its messages, notices unasked."""
+"""MCP server of the older protocol: handshake only, other lines between messages, notices on its own."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ WRONG: dict[str, object] = {
 
 
 def mark(word: str) -> None:
-    """Write down what came, where a file for it is named."""
+    """Log a message if a log file is configured."""
     for path in sys.argv[1:]:
         Path(path).write_text(word, encoding="utf-8")
 
