@@ -149,15 +149,15 @@ def test_the_server_guide_has_every_problem_code_under_its_status():
     rows = re.findall(r"^\| (\d{3}) \| (`.*?`) \|", read("docs/server.md"), flags=re.MULTILINE)
     problem = {(int(status), code) for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").rglob("*.py"))
-    found = re.findall(r'(?:problem\(|Refusal\(status=)(\d{3}), (?:code=)?"(\w+)"', source)
-    codes = {(int(status), code) for status, code in found} | {*STATUS.values()}
+    match = re.findall(r'(?:problem\(|Rejection\(status=)(\d{3}), (?:code=)?"(\w+)"', source)
+    codes = {(int(status), code) for status, code in match} | {*STATUS.values()}
     assert problem == codes | {(status, code) for status, code in CODES.items()}
 
 
 def test_the_server_guide_has_every_error_code_of_a_run():
-    shown = re.search(r"`RUN_ERROR` has one of these codes: (.*?) for older clients", read("docs/server.md"))
-    assert shown is not None
-    assert set(re.findall(r"`(\w+)`", shown[1])) == {*WHY, INTERNAL, "cancelled"}
+    match = re.search(r"`RUN_ERROR` has one of these codes: (.*?) for older clients", read("docs/server.md"))
+    assert match is not None
+    assert set(re.findall(r"`(\w+)`", match[1])) == {*WHY, INTERNAL, "cancelled"}
     table = read("docs/clients.md").partition("| `code` of `RUN_ERROR` |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))) == {
         *WHY,
@@ -226,8 +226,8 @@ def defined_names(tree: ast.Module | ast.ClassDef, prefix: str = "") -> set[str]
 
 
 def blocks(text: str) -> Iterator[Block]:
-    for found in FENCE.finditer(text):
-        yield Block(language=found["language"], text=found["text"])
+    for match in FENCE.finditer(text):
+        yield Block(language=match["language"], text=match["text"])
 
 
 def outside_blocks(text: str) -> str:
