@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape, unescape
 from itertools import chain
@@ -297,48 +297,42 @@ _FURNITURE = ("page-number", "date-time", "header", "footer")
 _TITLE = "title"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drawing:
-    """The pages of a drawing or the slides of a presentation."""
-
-    archive: Archive
-    pages: Sequence[ElementTree.Element]
-
-    def elements(self, page: ElementTree.Element) -> Iterator[Element]:
-        """Yield the content of a page: title, shapes, comments, speaker notes."""
-        shapes = list(_shapes(page))
-        for shape in shapes:
-            if _role(shape) == _TITLE:
-                yield from title(_all_words(shape))
-        for shape in shapes:
-            if _role(shape) not in (_TITLE, *_FURNITURE):
-                yield from self._shape(shape)
-        for comment in page.findall(f"{OFFICE}annotation"):
-            yield from note("[comment] ", _all_words(comment), None)
-        notes = [_all_words(box) for box in page.findall(f"{_SHOW}notes/{_DRAW}frame") if _role(box) == "notes"]
-        yield from note(SPEAKER_NOTES, "\n".join(notes), None)
-
-    def _shape(self, shape: ElementTree.Element) -> Iterator[Element]:
-        if shape.tag != f"{_DRAW}frame":
-            yield from text_elements(shape)
-            return
-        for one in shape:
-            if one.tag == f"{_DRAW}text-box":
-                yield from text_elements(one)
-            elif one.tag == f"{TABLE}table":
-                yield from table(one)
-            elif one.tag == f"{_DRAW}object":
-                yield from chart(self.archive, one.get(HREF, ""))
-        about = shape.find(f"{_SVG}desc") if shape.find(f"{_DRAW}image") is not None else None
-        if about is not None and (text := " ".join("".join(about.itertext()).split())):
-            yield Element(kind="paragraph", text=f"[image: {text}]")
-
-
-def open_drawing(data: bytes) -> Drawing | None:
-    """Open the pages of a zip; return None if there are none."""
+def drawing_pages(data: bytes) -> list[Iterator[Element]] | None:
+    """Return the elements of each page of a drawing or slide of a presentation; None if it is damaged."""
     archive = Archive(data)
     root = read_xml(archive, _CONTENT)
-    return None if root is None else Drawing(archive=archive, pages=list(root.iter(f"{_DRAW}page")))
+    return None if root is None else [_page_elements(page, archive) for page in root.iter(f"{_DRAW}page")]
+
+
+def _page_elements(page: ElementTree.Element, archive: Archive) -> Iterator[Element]:
+    """Yield the content of a page: title, shapes, comments, speaker notes."""
+    shapes = list(_shapes(page))
+    for shape in shapes:
+        if _role(shape) == _TITLE:
+            yield from title(_all_words(shape))
+    for shape in shapes:
+        if _role(shape) not in (_TITLE, *_FURNITURE):
+            yield from _shape_elements(shape, archive)
+    for comment in page.findall(f"{OFFICE}annotation"):
+        yield from note("[comment] ", _all_words(comment), None)
+    notes = [_all_words(box) for box in page.findall(f"{_SHOW}notes/{_DRAW}frame") if _role(box) == "notes"]
+    yield from note(SPEAKER_NOTES, "\n".join(notes), None)
+
+
+def _shape_elements(shape: ElementTree.Element, archive: Archive) -> Iterator[Element]:
+    if shape.tag != f"{_DRAW}frame":
+        yield from text_elements(shape)
+        return
+    for one in shape:
+        if one.tag == f"{_DRAW}text-box":
+            yield from text_elements(one)
+        elif one.tag == f"{TABLE}table":
+            yield from table(one)
+        elif one.tag == f"{_DRAW}object":
+            yield from chart(archive, one.get(HREF, ""))
+    about = shape.find(f"{_SVG}desc") if shape.find(f"{_DRAW}image") is not None else None
+    if about is not None and (text := " ".join("".join(about.itertext()).split())):
+        yield Element(kind="paragraph", text=f"[image: {text}]")
 
 
 def _shapes(page: ElementTree.Element) -> Iterator[ElementTree.Element]:

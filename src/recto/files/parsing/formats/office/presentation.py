@@ -12,7 +12,7 @@ from recto.files.parsing.formats import xberg_document as xberg
 from recto.files.parsing.formats.archive import RELATION, Archive, read_targets, read_xml
 from recto.files.parsing.formats.counting import NO_NUMBER, format_number
 from recto.files.parsing.formats.office.old_office import slide_tables
-from recto.files.parsing.formats.office.opendocument import open_drawing
+from recto.files.parsing.formats.office.opendocument import drawing_pages
 from recto.files.parsing.formats.pdf.columns import insert_tables
 from recto.files.parsing.formats.tables import table_elements, trim_rows
 from recto.files.parsing.formats.xberg_document import SPEAKER_NOTES, link, note, title
@@ -22,20 +22,22 @@ from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Fra
 def parse_slides(data: bytes, form: str) -> Iterator[Frame]:
     """Yield the slides of a presentation or the pages of a drawing. Raise UnreadableDocument."""
     if form == "pptx":
-        deck = open_deck(data)
-        if deck is None:
+        archive = Archive(data)
+        if (root := read_xml(archive, _START)) is None:
             raise UnreadableDocument(DAMAGED)
-        yield from _frames("slide", len(deck.slides), _of_deck(deck))
+        targets = read_targets(archive, _START)
+        ids = (one.get(f"{RELATION}id", "") for one in root.iter(f"{_P}sldId"))
+        names = [targets[key] for key in ids if key in targets]
+        yield from _frames("slide", len(names), _of_deck(archive, names))
         return
     if form == "ppt":
         nodes = list(_of_nodes(data))
         yield from _frames("slide", len(nodes), (("", elements) for elements in nodes))
         return
-    drawing = open_drawing(data)
-    if drawing is None:
+    pages = drawing_pages(data)
+    if pages is None:
         raise UnreadableDocument(DAMAGED)
-    unit = "page" if form == "odg" else "slide"
-    yield from _frames(unit, len(drawing.pages), (("", list(drawing.elements(page))) for page in drawing.pages))
+    yield from _frames("page" if form == "odg" else "slide", len(pages), (("", list(page)) for page in pages))
 
 
 def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
@@ -46,12 +48,14 @@ def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element
         yield FoundElements(elements=(mark, *(replace(element, page=number) for element in elements)), pages=number)
 
 
-def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:
-    for number, name in enumerate(deck.slides, 1):
-        slide = deck.slide(name)
+def _of_deck(archive: Archive, names: Sequence[str]) -> Iterator[tuple[str, Sequence[Element]]]:
+    for number, name in enumerate(names, 1):
+        root, targets = read_xml(archive, name), read_targets(archive, name)
+        slide = Slide(archive=archive, root=ElementTree.Element(f"{_P}sld") if root is None else root, targets=targets)
         elements = list(slide.elements())
-        if slide.why_unread:
-            elements.append(Element(kind="note", text=f"[slide {number} {slide.why_unread}]"))
+        if root is None:
+            why = TOO_LARGE if archive.is_too_large(name) else DAMAGED_SLIDE
+            elements.append(Element(kind="note", text=f"[slide {number} {why}]"))
         elif all(one.text.startswith(PICTURE) for one in elements) and slide.has_picture():
             elements.append(Element(kind="note", text=f"[slide {number} has no text: it is a picture]"))
         for words in slide.comments():
@@ -117,7 +121,6 @@ class Slide:
     archive: Archive
     root: ElementTree.Element
     targets: Mapping[str, str]
-    why_unread: str = ""
 
     def elements(self) -> Iterator[Element]:
         """Yield the content of the slide, its title first."""
@@ -165,32 +168,6 @@ class Slide:
         elif one.tag == f"{_CHART}chart":
             chart = read_xml(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
             yield from _chart(chart) if chart is not None else ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deck:
-    """A presentation. `slides` are the names of its parts in order."""
-
-    archive: Archive
-    slides: tuple[str, ...]
-
-    def slide(self, name: str) -> Slide:
-        targets = read_targets(self.archive, name)
-        if (root := read_xml(self.archive, name)) is not None:
-            return Slide(archive=self.archive, root=root, targets=targets)
-        why = TOO_LARGE if self.archive.is_too_large(name) else DAMAGED_SLIDE
-        return Slide(archive=self.archive, root=ElementTree.Element(f"{_P}sld"), targets=targets, why_unread=why)
-
-
-def open_deck(data: bytes) -> Deck | None:
-    """Open the presentation of a zip; return None if there is none."""
-    archive = Archive(data)
-    root = read_xml(archive, _START)
-    if root is None:
-        return None
-    targets = read_targets(archive, _START)
-    ids = (one.get(f"{RELATION}id", "") for one in root.iter(f"{_P}sldId"))
-    return Deck(archive=archive, slides=tuple(targets[key] for key in ids if key in targets))
 
 
 def _chart(root: ElementTree.Element) -> Iterator[Element]:
