@@ -35,12 +35,7 @@ storage = group("storage", "Manage the file storage.")
 keys = group("keys", "Manage the keys that sign file URLs.")
 
 
-def backup(
-    target: options.BackupDir,
-    *,
-    data: options.DataDir = None,
-    config: options.ServerConfig = None,
-) -> None:
+def backup(target: options.BackupDir, *, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
     """Copy database and files into a new folder.
 
     The server may be running. A server can start on the copy. Use pg_dump for PostgreSQL, and the tools of the provider
@@ -72,10 +67,7 @@ def backup(
 
 @user.command("export")
 def export_user(
-    name: options.UserArgument,
-    *,
-    data: options.DataDir = None,
-    config: options.ServerConfig = None,
+    name: options.UserArgument, *, data: options.DataDir = None, config: options.ServerConfig = None
 ) -> None:
     """Print all data of a user, one JSON object per line. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user export"):
@@ -119,11 +111,7 @@ def delete_user(
 
 @user.command("tier")
 def set_tier(
-    name: options.UserArgument,
-    tier: Tier,
-    *,
-    data: options.DataDir = None,
-    config: options.ServerConfig = None,
+    name: options.UserArgument, tier: Tier, *, data: options.DataDir = None, config: options.ServerConfig = None
 ) -> None:
     """Set the tier of a user for all later runs. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user tier", WireError):

@@ -61,11 +61,7 @@ def command_in(arguments: Sequence[str]) -> str:
 def make_app(command: str) -> typer.Typer:
     """Build the app. It loads `command` and lists the others."""
     app = typer.Typer(
-        name="recto",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        name="recto", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )
     app.callback()(recto)
     for one in COMMANDS:

@@ -46,12 +46,7 @@ Ocr = Annotated[
     str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
 ]
 MostSeconds = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        min=0.1,
-        help="Time limit per file; --ocr adds 240.  [default: 60]",
-    ),
+    float | None, typer.Option(metavar="N", min=0.1, help="Time limit per file; --ocr adds 240.  [default: 60]")
 ]
 InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input. Its extension sets the format.")]
 

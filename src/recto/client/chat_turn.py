@@ -100,9 +100,7 @@ class TurnState:
                 return {}
 
     async def _stream_turn(self) -> AsyncGenerator[Object]:
-        """Yield the events of the turn's runs. Each run submits the results and decisions that the previous one waits
-        for.
-        """
+        """Yield the events of the turn's runs. Each run submits the results and decisions for the previous one."""
         stream = await self._begin()
         while stream is not None and not self._is_cancelled:
             async with aclosing(self._stream_run(stream)) as events:

@@ -20,8 +20,7 @@ from recto.client.server_address import DATA, URL, find_server
 
 QuestionArgument = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Question to answer once.")]
 AgentOption = Annotated[
-    str | None,
-    typer.Option("--agent", metavar="NAME", help="Agent.  [default: the thread's, else the server's]"),
+    str | None, typer.Option("--agent", metavar="NAME", help="Agent.  [default: the thread's, else the server's]")
 ]
 ServerUrl = Annotated[
     str | None,
@@ -29,11 +28,7 @@ ServerUrl = Annotated[
 ]
 Resume = Annotated[
     str | None,
-    typer.Option(
-        "--resume",
-        metavar="[THREAD]",
-        help="Thread to continue. Without a value, choose from a list.",
-    ),
+    typer.Option("--resume", metavar="[THREAD]", help="Thread to continue. Without a value, choose from a list."),
 ]
 ChatData = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Data folder.  [default: recto-data]")]
 AgentsFolder = Annotated[

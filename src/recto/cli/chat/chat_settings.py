@@ -15,7 +15,9 @@ CHOOSE = "choose"
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings:
-    """Two presses of Esc within `escape_ms`, or of Ctrl-C within `leave_ms`, count as a double press. Approval keys
+    """Settings with their defaults.
+
+    Two presses of Esc within `escape_ms`, or of Ctrl-C within `leave_ms`, count as a double press. Approval keys
     work after `quiet_ms` without input. A paste of more than `paste_lines` lines becomes a chip. The screen is drawn at
     most `frames` times per second. `watch_seconds` is the polling interval for changes by other clients. A resumed
     thread shows `history_lines` lines. Lists show `listed` rows; path completion scans `listed_files` files. The server
@@ -36,10 +38,7 @@ class ChatSettings:
 
 
 def load_chat_settings(config: Path | None) -> ChatSettings:
-    """Load the settings of `file` or recto.toml.
-
-    Raise SettingsError for an unknown name, an invalid number or a missing file.
-    """
+    """Load the settings of a file. Raise SettingsError for an unknown name, an invalid number or a missing file."""
     file = config or Path(FILE)
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8")).get("chat", {})

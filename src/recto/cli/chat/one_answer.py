@@ -17,16 +17,8 @@ from typing import TextIO
 from rich.text import Text
 
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
+from recto.cli.chat.rendering import live_run
 from recto.cli.chat.rendering.block_views import TerminalRenderer, block_view, clean, needs_gap, summarize_arguments
-from recto.cli.chat.rendering.live_run import (
-    Block,
-    LiveCall,
-    LiveRun,
-    ReasoningBlock,
-    TextBlock,
-    UserBlock,
-    apply_event,
-)
 from recto.cli.chat.thread_api import ThreadApi, rows
 from recto.cli.command import FAILED
 from recto.cli.translation import _
@@ -130,7 +122,7 @@ async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
 def pending_lines(pending: Sequence[Object], thread: str) -> Generator[str]:
     """Yield the pending calls, and how to resume."""
     for row in pending:
-        call = LiveCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
+        call = live_run.LiveCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
         yield _("{tool} needs your approval").format(tool=clean(call.name)) + f": {summarize_arguments(call)}"
     if pending:
         yield _("Resume with: recto chat --resume {thread}").format(thread=thread)
@@ -190,8 +182,8 @@ class AnswerPrinter:
     def __init__(self) -> None:
         self._renderer = TerminalRenderer(os.environ)
         self._is_rendered = sys.stdout.isatty()
-        self._live = LiveRun()
-        self._previous_block: Block | None = None
+        self._live = live_run.LiveRun()
+        self._previous_block: live_run.Block | None = None
         self._last = ""
         self.is_complete = False
 
@@ -205,7 +197,7 @@ class AnswerPrinter:
                 self._write(text)
             case _:
                 pass
-        self._live, blocks = apply_event(self._live, event, time.monotonic())
+        self._live, blocks = live_run.apply_event(self._live, event, time.monotonic())
         for block in blocks:
             self._show(block)
 
@@ -219,13 +211,15 @@ class AnswerPrinter:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    def _show(self, block: Block) -> None:
+    def _show(self, block: live_run.Block) -> None:
         """Print a finished block: text to stdout if rendered, other blocks to stderr. Skip reasoning."""
-        if isinstance(block, ReasoningBlock | UserBlock) or (isinstance(block, TextBlock) and not self._is_rendered):
+        if isinstance(block, live_run.ReasoningBlock | live_run.UserBlock) or (
+            isinstance(block, live_run.TextBlock) and not self._is_rendered
+        ):
             return
         gap = "\n" if self._is_rendered and self._previous_block and needs_gap(block, self._previous_block) else ""
         self._previous_block = block
-        if isinstance(block, TextBlock):
+        if isinstance(block, live_run.TextBlock):
             self._write(gap + self._renderer.render(block_view(block), _width(sys.stdout)))
             return
         output = self._renderer.render(block_view(block), _width(sys.stderr))

@@ -39,15 +39,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print messages, manifest a
 Every = Annotated[bool, typer.Option("--all", help="List each fold instead of each file.")]
 Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root, for relative paths.")]
 Now = Annotated[
-    str | None,
-    typer.Option(metavar="ISO", help="Time to measure ages at.  [default: the newest timestamp]"),
+    str | None, typer.Option(metavar="ISO", help="Time to measure ages at.  [default: the newest timestamp]")
 ]
 LOCALE = "locale"
 InLocale = Annotated[Locale, typer.Option("--locale", help="Language of the placeholders.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
 Verbose = Annotated[
-    int,
-    typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; -vv: also each file."),
+    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; -vv: also each file.")
 ]
 
 # Type, metavar and help suffix of an option, by the setting it changes.
@@ -156,11 +154,9 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
 
             PageTelemetry(CollectorRegistry()).record_page(manifest)
         if as_json:
-            messages, parts = (
-                (load_object(page.body) or {}).get("messages"),
-                shown_rows(manifest.rows(), page.body),
-            )
-            result = {"messages": messages, "manifest": parts, "tokens": asdict(tokens_of_messages(manifest))}
+            messages = (load_object(page.body) or {}).get("messages")
+            parts, tokens = shown_rows(manifest.rows(), page.body), asdict(tokens_of_messages(manifest))
+            result = {"messages": messages, "manifest": parts, "tokens": tokens}
             sys.stdout.buffer.write(dump(result) + b"\n")
             sys.stdout.buffer.flush()
         else:

@@ -42,8 +42,7 @@ CacheMinutes = Annotated[
     float, typer.Option("--cache-minutes", metavar="N", min=0, help="Minutes that the provider caches a prefix.")
 ]
 ClearOver = Annotated[
-    int,
-    typer.Option("--clear-over", metavar="N", min=0, help="Page size in tokens at which `clear` starts."),
+    int, typer.Option("--clear-over", metavar="N", min=0, help="Page size in tokens at which `clear` starts.")
 ]
 ClearKeep = Annotated[int, typer.Option("--clear-keep", metavar="N", min=0, help="Newest results that `clear` keeps.")]
 PlayCut = Annotated[bool, typer.Option("--cut", help="Restart where agents compacted their sessions.")]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from recto.cli.sessions.rows import SessionRow, ignored_note, tokens
 from recto.cli.sessions.session import Session, SessionCompaction
+from recto.conversation import messages as log
 from recto.conversation.json import (
     Json,
     Object,
@@ -21,19 +22,6 @@ from recto.conversation.json import (
     optional_text,
     optional_time,
     text_field,
-)
-from recto.conversation.messages import (
-    AssistantMessage,
-    DeveloperMessage,
-    File,
-    Message,
-    SystemMessage,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-    source_from_url,
-    texts_of,
 )
 from recto.models.ports import Usage
 from recto.page.fold.agent_tools import CODEX
@@ -68,7 +56,7 @@ class CodexUsage:
 
 def read(rows: Sequence[SessionRow]) -> Session:
     """Read the whole log. Text and calls of a reply form one message; compactions and rollbacks are ignored."""
-    messages: list[Message] = []
+    messages: list[log.Message] = []
     usages: dict[str, Usage] = {}
     models: dict[str, str] = {}
     compactions: list[SessionCompaction] = []
@@ -82,19 +70,19 @@ def read(rows: Sequence[SessionRow]) -> Session:
         match _event(row), messages:
             case CodexUsage(usage=usage, total=new_total), _:
                 # Usage belongs to the newest reply. Codex repeats it at rate limit events: equal totals are one call.
-                newest = next((one.id for one in reversed(messages) if isinstance(one, AssistantMessage)), None)
+                newest = next((one.id for one in reversed(messages) if isinstance(one, log.AssistantMessage)), None)
                 if newest is not None and newest not in usages and new_total != total and usage.input:
                     usages[newest] = usage
                 total = new_total
             case str(summary), _:
                 compactions.append(SessionCompaction(place=len(messages), first_kept=len(messages), summary=summary))
-            case AssistantMessage() as more, [*_, AssistantMessage() as reply]:
+            case log.AssistantMessage() as more, [*_, log.AssistantMessage() as reply]:
                 messages[-1] = replace(reply, parts=reply.parts + more.parts)
             case None, _:
                 continue
             case message, _:
                 messages.append(message)
-                if model and isinstance(message, AssistantMessage):
+                if model and isinstance(message, log.AssistantMessage):
                     models[message.id] = model
     kinds = [(row.fields.get("type"), row.fields.get("payload")) for row in rows]
     events = [(kind, payload) for kind, payload in kinds if isinstance(payload, Mapping)]
@@ -113,7 +101,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
     )
 
 
-def _event(row: SessionRow) -> Message | CodexUsage | str | None:
+def _event(row: SessionRow) -> log.Message | CodexUsage | str | None:
     """Decode a row: a message, usage, or the summary of a compaction."""
     match row.fields:
         case {"type": "response_item"}:
@@ -133,7 +121,7 @@ def _event(row: SessionRow) -> Message | CodexUsage | str | None:
                 if items
                 else []
             )
-            texts = [text for message in messages if message is not None for text in texts_of(message)]
+            texts = [text for message in messages if message is not None for text in log.texts_of(message)]
             return "\n\n".join(texts) or optional_text(payload, "message", where) or ""
         case {"payload": _}:
             return None
@@ -141,22 +129,22 @@ def _event(row: SessionRow) -> Message | CodexUsage | str | None:
             return _message(fields, row.where, row)
 
 
-def _message(item: Object, where: str, row: SessionRow) -> Message | None:
+def _message(item: Object, where: str, row: SessionRow) -> log.Message | None:
     id = optional_text(item, "id", where) or f"m{row.number}"
     time = optional_time(row.fields, "timestamp", row.where)
     match item.get("type"):
         case "message":
             parts = tuple(_content_parts(item.get("content"), f"{where}.content"))
-            text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            text = "\n".join(part.text for part in parts if isinstance(part, log.Text))
             match item.get("role"):
                 case "user":
-                    return UserMessage(id=id, time=time, parts=parts)
+                    return log.UserMessage(id=id, time=time, parts=parts)
                 case "assistant":
-                    return AssistantMessage(id=id, time=time, parts=parts)
+                    return log.AssistantMessage(id=id, time=time, parts=parts)
                 case "system":
-                    return SystemMessage(id=id, time=time, text=text)
+                    return log.SystemMessage(id=id, time=time, text=text)
                 case "developer":
-                    return DeveloperMessage(id=id, time=time, text=text)
+                    return log.DeveloperMessage(id=id, time=time, text=text)
                 case _:
                     return None
         case "function_call" | "custom_tool_call" as kind:
@@ -169,30 +157,30 @@ def _message(item: Object, where: str, row: SessionRow) -> Message | None:
             arguments = dump(as_object(item.get("action"), f"{where}.action")).decode()
         case "function_call_output" | "custom_tool_call_output" if call_id := optional_text(item, "call_id", where):
             parts = tuple(_content_parts(item.get("output"), f"{where}.output"))
-            texts = [part.text for part in parts if isinstance(part, Text)]
+            texts = [part.text for part in parts if isinstance(part, log.Text)]
             error = "error" if texts and _has_failed(texts[0]) else None
-            return ToolMessage(id=id, time=time, tool_call_id=call_id, parts=parts, error=error)
+            return log.ToolMessage(id=id, time=time, tool_call_id=call_id, parts=parts, error=error)
         case _:
             return None
-    return AssistantMessage(id=id, time=time, parts=(ToolCall(id=call_id, name=name, arguments=arguments),))
+    return log.AssistantMessage(id=id, time=time, parts=(log.ToolCall(id=call_id, name=name, arguments=arguments),))
 
 
-def _content_parts(content: Json, where: str) -> Iterator[Text | File]:
+def _content_parts(content: Json, where: str) -> Iterator[log.Text | log.File]:
     match content:
         case "":
             return
         case str():
-            yield Text(text=content)
+            yield log.Text(text=content)
         case Mapping():
             yield from _content_parts(text_field(content, "content", where), where)
         case _:
             for place, block in objects(content, where):
                 match block.get("type"):
                     case "input_text" | "output_text" | "text" if block.get("text"):
-                        yield Text(text=text_field(block, "text", place))
+                        yield log.Text(text=text_field(block, "text", place))
                     case "input_image" if block.get("image_url"):
-                        source, mime = source_from_url(text_field(block, "image_url", place))
-                        yield File(kind="image", source=source, mime_type=mime)
+                        source, mime = log.source_from_url(text_field(block, "image_url", place))
+                        yield log.File(kind="image", source=source, mime_type=mime)
                     case _:
                         continue
 

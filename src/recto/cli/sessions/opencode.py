@@ -11,18 +11,8 @@ from itertools import pairwise
 
 from recto.cli.sessions.rows import ignored_note, tokens
 from recto.cli.sessions.session import Session, SessionCompaction
+from recto.conversation import messages as log
 from recto.conversation.json import Object, as_object, dump, objects, optional_text, optional_time, text_field
-from recto.conversation.messages import (
-    AssistantMessage,
-    File,
-    FileKind,
-    Message,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-    source_from_url,
-)
 from recto.models.ports import Usage
 from recto.page.fold.agent_tools import OPENCODE
 
@@ -31,7 +21,7 @@ WORDS = {"compaction": "What did we do so far?", "subtask": "The following tool 
 INTERRUPTED = "[Tool execution was interrupted]"
 # Files of these types are already part of the message text.
 IN_WORDS = ("text/plain", "application/x-directory")
-KINDS: tuple[FileKind, ...] = ("image", "audio", "video")
+KINDS: tuple[log.FileKind, ...] = ("image", "audio", "video")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +46,7 @@ class _Step:
     """Messages from one step of a row, and their usage."""
 
     row: _Row
-    messages: tuple[Message, ...]
+    messages: tuple[log.Message, ...]
     usage: Usage = Usage()
 
 
@@ -99,21 +89,21 @@ def read(exported: Object) -> Session:
 
 def _steps(row: _Row) -> Iterator[_Step]:
     if row.info.get("role") == "user":
-        parts: list[Text | File] = []
+        parts: list[log.Text | log.File] = []
         for place, part in row.parts:
             match part:
                 case {"type": "text", "ignored": True}:
                     pass
                 case {"type": "text", "text": str(text)} if text:
-                    parts.append(Text(text=text))
+                    parts.append(log.Text(text=text))
                 case {"type": "file", "mime": str(mime)} if mime not in IN_WORDS:
                     parts.append(_file(part, mime, place))
                 case {"type": str(kind)} if kind in WORDS:
-                    parts.append(Text(text=WORDS[kind]))
+                    parts.append(log.Text(text=WORDS[kind]))
                 case _:
                     pass
         time = optional_time(_times(row.info), "created", row.where)
-        yield _Step(row=row, messages=(UserMessage(id=row.id, time=time, parts=tuple(parts)),) if parts else ())
+        yield _Step(row=row, messages=(log.UserMessage(id=row.id, time=time, parts=tuple(parts)),) if parts else ())
         return
     begins = [index for index, (_, part) in enumerate(row.parts) if part.get("type") == "step-start"]
     bounds = [0, *begins[1:], len(row.parts)]
@@ -122,20 +112,20 @@ def _steps(row: _Row) -> Iterator[_Step]:
         yield _reply(row, row.parts[begin:end], id, alone=end - begin == len(row.parts))
 
 
-def _file(part: Object, mime: str, where: str) -> File:
-    source, _ = source_from_url(text_field(part, "url", where))
-    kinds: list[FileKind] = [kind for kind in KINDS if mime.startswith(kind)]
+def _file(part: Object, mime: str, where: str) -> log.File:
+    source, _ = log.source_from_url(text_field(part, "url", where))
+    kinds: list[log.FileKind] = [kind for kind in KINDS if mime.startswith(kind)]
     kind = kinds[0] if kinds else "document"
-    return File(kind=kind, source=source, mime_type=mime, name=optional_text(part, "filename", where))
+    return log.File(kind=kind, source=source, mime_type=mime, name=optional_text(part, "filename", where))
 
 
 def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bool) -> _Step:
-    content: list[Text | ToolCall] = []
-    results: list[ToolMessage] = []
+    content: list[log.Text | log.ToolCall] = []
+    results: list[log.ToolMessage] = []
     for where, part in parts:
         match part.get("type"):
             case "text" if part.get("text"):
-                content.append(Text(text=text_field(part, "text", where)))
+                content.append(log.Text(text=text_field(part, "text", where)))
             case "tool":
                 call, result = _call_and_result(part, where)
                 content.append(call)
@@ -143,7 +133,7 @@ def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bo
             case _:
                 continue
     time = optional_time(_times(row.info), "created", row.where)
-    reply = AssistantMessage(id=id, time=time, parts=tuple(content))
+    reply = log.AssistantMessage(id=id, time=time, parts=tuple(content))
     finish = next((part for _, part in parts if part.get("type") == "step-finish"), row.info if alone else {})
     counts = finish.get("tokens")
     cache = counts.get("cache") if isinstance(counts, Mapping) else None
@@ -157,22 +147,22 @@ def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bo
     return _Step(row=row, messages=(reply, *results) if content else (), usage=usage)
 
 
-def _call_and_result(part: Object, where: str) -> tuple[ToolCall, ToolMessage]:
+def _call_and_result(part: Object, where: str) -> tuple[log.ToolCall, log.ToolMessage]:
     id = text_field(part, "callID", where)
     state = as_object(part.get("state"), f"{where}.state")
     inputs = as_object(state.get("input") or {}, f"{where}.state.input")
-    call = ToolCall(id=id, name=text_field(part, "tool", where), arguments=dump(inputs).decode())
+    call = log.ToolCall(id=id, name=text_field(part, "tool", where), arguments=dump(inputs).decode())
     status, error = state.get("status"), None
     if status == "completed":
         text = optional_text(state, "output", f"{where}.state") or ""
     else:
         error = "error"
         text = optional_text(state, "error", f"{where}.state") or INTERRUPTED
-    texts = (Text(text=text),) if text else ()
+    texts = (log.Text(text=text),) if text else ()
     attachments = objects(state.get("attachments") or [], f"{where}.state.attachments")
     files = [_file(part, optional_text(part, "mime", place) or "", place) for place, part in attachments]
     time = optional_time(_times(state), "end", f"{where}.state")
-    message = ToolMessage(
+    message = log.ToolMessage(
         id=optional_text(part, "id", where) or id, time=time, tool_call_id=id, parts=(*texts, *files), error=error
     )
     return call, message

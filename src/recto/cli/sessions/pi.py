@@ -10,19 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recto.cli.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
 from recto.cli.sessions.session import Session, SessionCompaction
+from recto.conversation import messages as log
 from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
-from recto.conversation.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Data,
-    File,
-    Message,
-    Opaque,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
 from recto.models.ports import Usage
 from recto.page.fold.agent_tools import PI
 
@@ -31,19 +20,13 @@ MAIN_LANE = "main"
 BRANCH_SUMMARY = (
     "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{summary}</summary>"
 )
-RAN = "Ran `{command}`\n"
-OUTPUT = "```\n{output}\n```"
-NO_OUTPUT = "(no output)"
-CANCELLED = "\n\n(command cancelled)"
-EXITED = "\n\nCommand exited with code {code}"
-TRUNCATED = "\n\n[Output truncated. Full output: {path}]"
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
     """Read the messages on the path to the newest entry, ignoring compactions."""
     entries = [row for row in rows if _is_entry(row.fields)]
     path = _path(entries, rows)
-    messages: list[Message] = []
+    messages: list[log.Message] = []
     numbers: list[int] = []
     usages: dict[str, Usage] = {}
     models: dict[str, str] = {}
@@ -51,7 +34,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
         messages.append(message)
         numbers.append(row.number)
         reply = row.fields.get("message")
-        if isinstance(message, AssistantMessage) and isinstance(reply, Mapping):
+        if isinstance(message, log.AssistantMessage) and isinstance(reply, Mapping):
             usage = reply.get("usage")
             if count := tokens(usage, "input", "cacheRead", "cacheWrite"):
                 cached, cache_written = tokens(usage, "cacheRead"), tokens(usage, "cacheWrite")
@@ -124,7 +107,7 @@ def _compactions(
         yield SessionCompaction(place=place, first_kept=min(bisect_left(numbers, first), place), summary=summary)
 
 
-def _message(row: SessionRow) -> Message | None:
+def _message(row: SessionRow) -> log.Message | None:
     id = optional_text(row.fields, "id", row.where) or f"m{row.number}"
     time = optional_time(row.fields, "timestamp", row.where)
     fields, where, kind, role = row.fields, row.where, row.fields.get("type"), None
@@ -134,11 +117,11 @@ def _message(row: SessionRow) -> Message | None:
         role = fields.get("role")
     match kind, role:
         case ("message", "user" | "custom" | "hookMessage") | ("custom_message", _):
-            return UserMessage(id=id, time=time, parts=tuple(_parts(fields.get("content"), where)))
+            return log.UserMessage(id=id, time=time, parts=tuple(_parts(fields.get("content"), where)))
         case "message", "assistant":
-            return AssistantMessage(id=id, time=time, parts=tuple(_assistant_parts(fields, where)))
+            return log.AssistantMessage(id=id, time=time, parts=tuple(_assistant_parts(fields, where)))
         case "message", "toolResult":
-            return ToolMessage(
+            return log.ToolMessage(
                 id=id,
                 time=time,
                 tool_call_id=text_field(fields, "toolCallId", where),
@@ -151,43 +134,42 @@ def _message(row: SessionRow) -> Message | None:
             text = BRANCH_SUMMARY.format(summary=text_field(fields, "summary", where))
         case _:
             return None
-    return UserMessage(id=id, time=time, parts=(Text(text=text),))
+    return log.UserMessage(id=id, time=time, parts=(log.Text(text=text),))
 
 
 def _command_text(message: Object, where: str) -> str:
     """Return a command that the user ran, with its output."""
     output = optional_text(message, "output", where)
-    text = RAN.format(command=text_field(message, "command", where))
-    text += OUTPUT.format(output=output) if output else NO_OUTPUT
+    text = f"Ran `{text_field(message, 'command', where)}`\n" + (f"```\n{output}\n```" if output else "(no output)")
     match message:
         case {"cancelled": True}:
-            text += CANCELLED
+            text += "\n\n(command cancelled)"
         case {"exitCode": int(code)} if code != 0:
-            text += EXITED.format(code=code)
+            text += f"\n\nCommand exited with code {code}"
         case _:
             pass
     match message:
         case {"truncated": True, "fullOutputPath": str(path)}:
-            return text + TRUNCATED.format(path=path)
+            return f"{text}\n\n[Output truncated. Full output: {path}]"
         case _:
             return text
 
 
-def _parts(content: Json, where: str) -> Iterator[Text | File]:
+def _parts(content: Json, where: str) -> Iterator[log.Text | log.File]:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     for place, block in objects(content, f"{where}.content"):
         match block.get("type"):
             case "text" if block.get("text"):
-                yield Text(text=text_field(block, "text", place))
+                yield log.Text(text=text_field(block, "text", place))
             case "image":
                 mime = text_field(block, "mimeType", place)
-                yield File(kind="image", source=Data(base64=text_field(block, "data", place)), mime_type=mime)
+                yield log.File(kind="image", source=log.Data(base64=text_field(block, "data", place)), mime_type=mime)
             case _:
                 continue
 
 
-def _assistant_parts(message: Object, where: str) -> Iterator[AssistantPart]:
+def _assistant_parts(message: Object, where: str) -> Iterator[log.AssistantPart]:
     content = message.get("content")
     if isinstance(content, str):
         yield from _parts(content, where)
@@ -195,7 +177,7 @@ def _assistant_parts(message: Object, where: str) -> Iterator[AssistantPart]:
     for place, block in objects(content, f"{where}.content"):
         match block.get("type"):
             case "text" if block.get("text"):
-                yield Text(text=text_field(block, "text", place))
+                yield log.Text(text=text_field(block, "text", place))
             case "thinking":
                 yield from _thinking(block, message, place)
             case "toolCall":
@@ -206,14 +188,14 @@ def _assistant_parts(message: Object, where: str) -> Iterator[AssistantPart]:
                         arguments = dump(fields).decode()
                     case _:
                         arguments = "{}"
-                yield ToolCall(
+                yield log.ToolCall(
                     id=text_field(block, "id", place), name=text_field(block, "name", place), arguments=arguments
                 )
             case _:
                 continue
 
 
-def _thinking(block: Object, message: Object, where: str) -> Iterator[Opaque]:
+def _thinking(block: Object, message: Object, where: str) -> Iterator[log.Opaque]:
     """Yield signed Anthropic thinking. For other providers, pi stores too little to send it back."""
     signature = optional_text(block, "thinkingSignature", where)
     if message.get("api") != "anthropic-messages" or not signature:
@@ -224,4 +206,4 @@ def _thinking(block: Object, message: Object, where: str) -> Iterator[Opaque]:
         verbatim = {"type": "thinking", "thinking": text_field(block, "thinking", where), "signature": signature}
     model = optional_text(message, "model", where)
     data = dump(verbatim).decode()
-    yield Opaque(provider="anthropic", model=model, place="block", name=verbatim["type"], data=data)
+    yield log.Opaque(provider="anthropic", model=model, place="block", name=verbatim["type"], data=data)

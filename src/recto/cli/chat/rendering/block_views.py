@@ -191,9 +191,7 @@ def _render_arguments(arguments: Mapping[str, Json]) -> RenderableType:
 
 
 def proposed_diff(arguments: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
-    """Return the lines an edit would remove and add, and the remaining arguments. Several edits are separated by
-    theirs.
-    """
+    """Return the diff lines of an edit, or of several with their arguments between them, and the other arguments."""
     edits = arguments.get("edits")
     if not isinstance(edits, Sequence) or isinstance(edits, str):
         return _edit_lines(arguments)

@@ -37,16 +37,11 @@ class LiveCall:
         return self.end_time - self.start_time if self.end_time is not None and self.start_time else None
 
     @property
-    def is_denied(self) -> bool:
-        """True if the user denied the call."""
-        from recto.conversation.interrupts import DENIAL  # slow to import; the prompt appears first
-
-        return self.result.startswith(DENIAL.format(name=self.name))
-
-    @property
     def has_failed(self) -> bool:
         """True if the result is an error, a denial or a non-zero exit code."""
-        if self.result.startswith("Error:") or self.is_denied:
+        from recto.conversation.interrupts import DENIAL  # slow to import; the prompt appears first
+
+        if self.result.startswith(("Error:", DENIAL.format(name=self.name))):
             return True
         code = (leading_object(self.result) or {}).get("exitCode")
         return isinstance(code, int) and code != 0
