@@ -13,7 +13,7 @@ from ag_ui.core import Event
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import TypeAdapter
 
-from recto.api import operations as operations_routes
+from recto.api import server as operations_routes
 from recto.conversation.json import Json
 from recto.models.ports import Usage
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
@@ -164,7 +164,7 @@ def assert_priced(calls: Sequence[Row], usage: Row) -> None:
 
 
 def assert_saved(metrics: Mapping[tuple[str, Labels], float], savings: Row, saved_tokens: int) -> None:
-    """What the metrics and the route say of savings: folding kept `saved` tokens out of pages, in two calls."""
+    """What the metrics and the route say of savings: folding kept `saved_tokens` out of pages, in two calls."""
     # Three reads are one too many in the fourth call, four are two too many in the fifth.
     assert metrics["recto_folds_total", labels(rule="R2", tool="read_page", agent="reader")] == 3
     assert metrics["recto_fold_tokens_saved_total", labels(rule="R2", tool="read_page", agent="reader")] == saved_tokens

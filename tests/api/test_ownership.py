@@ -51,7 +51,7 @@ KIT = "/api/v1/copilotkit"
 class Belongings:
     """What alice has: runs by their state, threads, a file and a dataset, and the words for ids in queries and bodies.
 
-    `signed` is what stands behind the `?` of her file's url.
+    `signed_url` is what stands behind the `?` of her file's url.
     """
 
     server: Scripted

@@ -1,7 +1,7 @@
 """P2, P4, P5: of all that is wrong with a request to have a run made, what is told, for any thread it may name.
 
 `FAULTS` stand in the order in which they are asked; whose the thread is, and whether the run was there before, is asked
-in the places that `told` gives them.
+in the places that `expected_fault` gives them.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

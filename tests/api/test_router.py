@@ -7,8 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from recto.api.parameters import in_header, in_path, in_query
-from recto.api.route import Route
+from recto.api.route import Route, in_header, in_path, in_query
 from recto.errors import NotFound, RectoError
 from tests.api.local_api import local_api
 

@@ -52,7 +52,7 @@ def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
 
 
 @pytest.mark.parametrize(
-    ("settings", "reached"),
+    ("settings", "is_public"),
     [
         (ServerSettings(), False),
         (ServerSettings(gate=public("https://recto.example")), True),
@@ -62,15 +62,15 @@ def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
         (ServerSettings(pictures=PictureSettings(image_urls=True)), True),
     ],
 )
-def test_D2_pictures_go_by_url_only_where_a_provider_can_come_for_them(settings: ServerSettings, reached: bool):
-    assert has_reachable_urls(settings) is reached
+def test_D2_pictures_go_by_url_only_where_a_provider_can_come_for_them(settings: ServerSettings, is_public: bool):
+    assert has_reachable_urls(settings) is is_public
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncGenerator[Store]:
-    opened = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    yield opened
-    await opened.close()
+    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield store
+    await store.close()
 
 
 async def test_P9_a_server_starts_again_with_its_files_and_no_other_with_them(store: Store, tmp_path: Path):
@@ -126,9 +126,9 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
     storage = await open_files(settings, store, "one")
     files = make_file_services(settings, storage, store, signer, make_library(settings)).attachments
     await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), byte_stream(b"one"))
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefused) as caught_error:
         await files.receive(Upload(owner="ada", name="b.txt", allowed=ANY), byte_stream(b"two"))
-    assert refused.value.code == "quota"
+    assert caught_error.value.code == "quota"
 
 
 def test_X4_files_outlive_what_rows_outlive():

@@ -50,7 +50,7 @@ async def say_all(server: InProcess, marker: str) -> None:
     thread = new_id()
     schema: Json = {"type": "object", "properties": {"a": {"type": "string", "description": f"s {marker}"}}}
     source: Json = {"type": "data", "value": b64encode(f"d {marker}".encode()).decode(), "mimeType": "text/plain"}
-    said: Json = [
+    messages: Json = [
         {"type": "text", "text": f"Say {marker}"},
         {"type": "document", "source": source, "metadata": {"filename": f"{marker}.txt"}},
     ]
@@ -60,14 +60,14 @@ async def say_all(server: InProcess, marker: str) -> None:
         body: Json = {
             "threadId": thread,
             "runId": new_id(),
-            "messages": [{"id": new_id(), "role": "user", "content": said}],
+            "messages": [{"id": new_id(), "role": "user", "content": messages}],
             "tools": [{"name": "show", "description": f"t {marker}", "parameters": schema}],
             "context": [{"description": f"c {marker}", "value": f"v {marker}"}],
             "forwardedProps": {"title": f"p {marker}"},
         }
         reply = await server.send("POST", RUNS, body, headers=STREAM)
         assert (reply.status, b"RUN_FINISHED" in reply.body) == (200, True), reply.body
-    assert len([made for made in server.model.requests if marker.encode() in made.body]) == 4
+    assert len([model_request for model_request in server.model.requests if marker.encode() in model_request.body]) == 4
     # The model knows them, too; but it is none of ours.
     for render in vars(answer_bytes).values():
         getattr(render, "cache_clear", list)()
@@ -79,16 +79,16 @@ def found_in_memory(marker: str) -> Iterator[str]:
     # What was there when the server began is looked at too.
     gc.unfreeze()
     waiting = gc.get_objects()
-    seen = {id(waiting), *map(id, waiting)}
+    ids = {id(waiting), *map(id, waiting)}
     while waiting:
         holder = waiting.pop()
         is_ours = not isinstance(holder, FrameType) and not isinstance(holder, Answer | Call | Request)
-        for held in gc.get_referents(holder) if is_ours else ():
-            if id(held) in seen or held is marker:
+        for referent in gc.get_referents(holder) if is_ours else ():
+            if id(referent) in ids or referent is marker:
                 continue
-            seen.add(id(held))
-            if isinstance(held, str | bytes | bytearray):
-                text = held if isinstance(held, str) else held.decode(errors="replace")
+            ids.add(id(referent))
+            if isinstance(referent, str | bytes | bytearray):
+                text = referent if isinstance(referent, str) else referent.decode(errors="replace")
                 yield from [f"{type(holder).__name__}: {text[:99]!r}"] if marker in text else []
             else:
-                waiting.append(held)
+                waiting.append(referent)

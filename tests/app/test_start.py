@@ -34,10 +34,10 @@ OF_OTHERS = {
 @pytest.mark.full
 def test_C1_a_start_loads_nothing_that_only_others_need_and_collects_garbage_once_it_is_ready(tmp_path: Path):
     script = STARTED.format(data=str(tmp_path / "data"))
-    shown = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
-    assert shown.returncode == 0, shown.stderr
-    collecting, loaded = shown.stdout.splitlines()[-2:]
+    assert done.returncode == 0, done.stderr
+    collecting, modules = done.stdout.splitlines()[-2:]
     assert collecting == "True True"
-    assert not OF_OTHERS & set(loaded.split())
+    assert not OF_OTHERS & set(modules.split())

@@ -15,9 +15,8 @@ from typing_extensions import TypedDict
 from recto.agents.profile_schema import check_profile
 from recto.api.backend import backend_of, is_operator, user_of
 from recto.api.bodies import NUL, NUL_ESCAPE, read_body
-from recto.api.parameters import in_path, in_query
 from recto.api.problems import operator_problem
-from recto.api.route import MERGE_MEDIA, Route
+from recto.api.route import MERGE_MEDIA, Route, in_path, in_query
 from recto.api.threads.routes import stop
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, load

@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from recto.api.parameters import parameters_of
-from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, STREAM_MEDIA, TASK, THREAD, Problem, Route
+from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, STREAM_MEDIA, TASK, THREAD, Problem, Route, parameters_of
 from recto.conversation.json import Json, dump
 
 ABOUT = """\

@@ -15,9 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.api.codings import pack
-from recto.api.parameters import Handler, HandlerParameter, parameters_of, read_parameters
 from recto.api.problems import adapt_to_sdk, error_problem, http_problem, methods_response
-from recto.api.route import JSON_MEDIA, Route
+from recto.api.route import JSON_MEDIA, Handler, HandlerParameter, Route, parameters_of, read_parameters
 from recto.conversation.json import dump
 from recto.errors import RectoError
 

@@ -16,9 +16,8 @@ from starlette.responses import HTMLResponse, Response
 from recto.api.codings import accepts_gzip
 from recto.api.description import STYLE, content_policy
 from recto.api.files.serving import matches_tag
-from recto.api.parameters import in_path
 from recto.api.problems import problem
-from recto.api.route import CHAT
+from recto.api.route import CHAT, in_path
 
 # Output of `make web`. It contains no Python.
 WEB_FILES = Path(__file__).resolve().parent.parent / "web"

@@ -23,7 +23,7 @@ from recto.api.backend import AgentCatalog, Backend, FileService, ModelCatalog, 
 from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.files.uploads import ActiveUploads
-from recto.api.gateway.routes import OpenCalls
+from recto.api.gateway import OpenCalls
 from recto.api.listen import listen
 from recto.api.router import Api
 from recto.api.runs.streams import OpenStreams

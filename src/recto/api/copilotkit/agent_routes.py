@@ -1,4 +1,4 @@
-"""Agent routes of CopilotKit's chat: run, connect, stop, suggest."""
+"""Agent routes of CopilotKit: info, which its client requests first, then run, connect, stop and suggest."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from starlette.responses import Response
 from starlette.types import Message
 from typing_extensions import TypedDict
 
-from recto.agents.agent import Agent
-from recto.api.backend import backend_of, user_of
+from recto.agents.agent import CHAT, Agent
+from recto.api.backend import AgentCatalog, backend_of, user_of
 from recto.api.bodies import read_body
-from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, find_kit_agent
-from recto.api.parameters import in_path
-from recto.api.route import THREAD, Route
+from recto.api.route import THREAD, Route, in_path
 from recto.api.runs.admit import check_daily_tokens, check_name, thread_of
 from recto.api.runs.ag_ui import ListBody, admit_client_list, read_list_body
 from recto.api.runs.routes import end_run
@@ -33,11 +31,17 @@ from recto.conversation.events import Event, RunFinished, RunStarted, ToolCallSt
 from recto.conversation.input import agui
 from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, forced_tool, read_suggestion
 from recto.conversation.json import Json, Object, dump, load_object, optional_text, text_field
-from recto.errors import WireError
+from recto.errors import NotFound, WireError
 from recto.store.ports import StoredEvent
 
+BASE = "/api/v1/copilotkit"
 ONE = f"{BASE}/agent/{{agent}}"
+# Id of a chat's default agent.
+DEFAULT = "default"
+# The CopilotKit runtime version whose routes these are.
+VERSION = "1.75.0"
 AgentId = Annotated[str, in_path("The agent's name; `default` is the default agent.")]
+ThreadName = Annotated[str, in_path("The thread's id, or the client's name of it.")]
 BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty to stop the active one.'
 STOPPED: Mapping[str, str] = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
 # Headers of the envelope's body, which do not apply to the nested one.
@@ -45,6 +49,64 @@ BODY_HEADERS = (b"content-length", b"content-encoding", b"transfer-encoding")
 RESOURCES = "/threads"
 # Size of an envelope without its nested body.
 ENVELOPE_BYTES = 4_096
+ERRORS = (404, 413, 422)
+
+
+class TransportShape(TypedDict):
+    """Delivery of an agent's events."""
+
+    streaming: bool
+    resumable: bool
+
+
+class CapabilitiesShape(TypedDict):
+    """Capabilities of an agent."""
+
+    transport: TransportShape
+
+
+class KitAgentShape(TypedDict):
+    """An agent in CopilotKit's form."""
+
+    name: str
+    description: str
+    className: str
+    capabilities: CapabilitiesShape
+
+
+class EndpointsShape(TypedDict):
+    """The supported thread routes."""
+
+    list: bool
+    inspect: bool
+    mutations: bool
+    realtimeMetadata: bool
+
+
+class SingleRouteShape(TypedDict):
+    """Features of the single endpoint beyond runs."""
+
+    resourceOperations: bool
+    threadEndpoints: EndpointsShape
+
+
+class InfoShape(TypedDict):
+    """Agents and features of the server."""
+
+    version: str
+    agents: Mapping[str, KitAgentShape]
+    mode: Literal["sse"]
+    threadEndpoints: EndpointsShape
+    singleRoute: SingleRouteShape
+    suggestions: bool
+    audioFileTranscriptionEnabled: bool
+    a2uiEnabled: bool
+    openGenerativeUIEnabled: bool
+    telemetryDisabled: bool
+
+
+# Clients poll lists; changes are not pushed.
+ENDPOINTS: EndpointsShape = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
 
 
 class StopBody(BaseModel):
@@ -59,6 +121,66 @@ class StopShape(TypedDict):
     stopped: bool
     message: NotRequired[str]
     interrupt: NotRequired[Mapping[str, str]]
+
+
+class EnvelopeBody(BaseModel):
+    """The name of a route, its path parameters and its body."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}}}
+    )
+
+    method: Literal["info", "agent/run", "agent/connect", "agent/suggest", "agent/stop", "resource/request"]
+    params: dict[str, str] | None = None
+    body: dict[str, object] | None = None
+
+
+class EnvelopeAnswer(TypedDict):
+    """The response of the named route."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestedRequest:
+    """The request in an envelope. `target` is the path and query after the base path."""
+
+    method: str
+    target: str
+    body: bytes = b""
+
+
+def find_kit_agent(agents: AgentCatalog, id: str) -> Agent:
+    """Return an agent by its CopilotKit id."""
+    if id == DEFAULT:
+        return agents.by_name.get(agents.default, CHAT)
+    if id not in agents.by_name:
+        raise NotFound(what="agent", id=id)
+    return agents.by_name[id]
+
+
+async def get_copilotkit_info(request: Request) -> InfoShape:
+    """Return the agents and features for CopilotKit's client. `default` is the default agent."""
+    backend = backend_of(request)
+    agents: dict[str, KitAgentShape] = {
+        id: {
+            "name": id,
+            "description": find_kit_agent(backend.agents, id).description,
+            "className": "RectoAgent",
+            "capabilities": {"transport": {"streaming": True, "resumable": True}},
+        }
+        for id in (DEFAULT, *backend.agents.by_name)
+    }
+    return {
+        "version": VERSION,
+        "agents": agents,
+        "mode": "sse",
+        "threadEndpoints": ENDPOINTS,
+        "singleRoute": {"resourceOperations": True, "threadEndpoints": ENDPOINTS},
+        "suggestions": backend.runs.suggestions.is_on,
+        "audioFileTranscriptionEnabled": False,
+        "a2uiEnabled": False,
+        "openGenerativeUIEnabled": False,
+        "telemetryDisabled": True,
+    }
 
 
 async def run_copilotkit_agent(request: Request, agent: AgentId) -> Response:
@@ -170,31 +292,6 @@ async def _number_events(
     yield number(RunFinished(thread=suggestion.thread, run=suggestion.run, pending=pending))
 
 
-class EnvelopeBody(BaseModel):
-    """The name of a route, its path parameters and its body."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}}}
-    )
-
-    method: Literal["info", "agent/run", "agent/connect", "agent/suggest", "agent/stop", "resource/request"]
-    params: dict[str, str] | None = None
-    body: dict[str, object] | None = None
-
-
-class EnvelopeAnswer(TypedDict):
-    """The response of the named route."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NestedRequest:
-    """The request in an envelope. `target` is the path and query after the base path."""
-
-    method: str
-    target: str
-    body: bytes = b""
-
-
 async def ask_copilotkit(request: Request) -> Response:
     """Call one of CopilotKit's routes by an envelope."""
     limit = backend_of(request).bodies.agui_bytes + ENVELOPE_BYTES
@@ -277,9 +374,9 @@ def _bad_request(detail: str) -> HTTPException:
     return HTTPException(HTTPStatus.BAD_REQUEST, detail)
 
 
-ERRORS = (404, 413, 422)
 post = partial(Route, "POST", tag="copilotkit")
 ROUTES = (
+    Route("GET", f"{BASE}/info", get_copilotkit_info, "copilotkit"),
     post(f"{ONE}/run", run_copilotkit_agent, body=ListBody, streams=True, errors=(*ERRORS, 409)),
     post(f"{ONE}/connect", connect_copilotkit_agent, body=ListBody, streams=True, errors=ERRORS),
     post(f"{ONE}/stop/{{thread}}", stop_copilotkit_agent, body=StopBody, needs_body=False, errors=(404, 413)),

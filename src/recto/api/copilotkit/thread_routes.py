@@ -16,9 +16,8 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import read_object
-from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, find_kit_agent
-from recto.api.parameters import in_query
-from recto.api.route import JSON_MEDIA, Route
+from recto.api.copilotkit.agent_routes import BASE, DEFAULT, ThreadName, find_kit_agent
+from recto.api.route import JSON_MEDIA, Route, in_query
 from recto.api.runs.admit import own_thread
 from recto.api.runs.stream_join import event_renderer, render_context
 from recto.api.threads.routes import drop_thread

@@ -18,9 +18,8 @@ from recto.api.backend import FileService, backend_of, user_of
 from recto.api.connections import body_of
 from recto.api.files.multipart import STOPPING, MultipartForm
 from recto.api.files.uploads import FormUpload, RefusedFile, UploadResult, check_length, form_limits
-from recto.api.parameters import Cursor, PageLimit, in_path, in_query, stored_id
 from recto.api.problems import error_problem, http_problem
-from recto.api.route import FORM_MEDIA, JSON_MEDIA, Route
+from recto.api.route import FORM_MEDIA, JSON_MEDIA, Cursor, PageLimit, Route, in_path, in_query, stored_id
 from recto.conversation.history import time_text
 from recto.conversation.json import dump
 from recto.conversation.message_files import Attachment

@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import NUL, NUL_PROBLEM, read_object
 from recto.api.files.attachments import GoneShape
-from recto.api.parameters import Cursor, PageLimit, in_path, stored_id
-from recto.api.route import Route
+from recto.api.route import Cursor, PageLimit, Route, in_path, stored_id
 from recto.conversation.history import time_text
 from recto.conversation.json import Json
 from recto.conversation.title import CONTROLS

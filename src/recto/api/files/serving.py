@@ -14,9 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from recto.api.access.audit import audit
 from recto.api.backend import FileService, backend_of
-from recto.api.parameters import in_path
 from recto.api.problems import problem
-from recto.api.route import Route
+from recto.api.route import Route, in_path
 from recto.conversation.file_formats import served_as
 from recto.conversation.message_files import Attachment
 from recto.errors import NotFound

@@ -17,7 +17,7 @@ from recto.agents.agent import CHAT, Agent
 from recto.agents.spoken_language import choose_agent
 from recto.api.backend import Backend, backend_of, user_of
 from recto.api.bodies import RunRequest
-from recto.api.parameters import in_path, zone_of
+from recto.api.route import in_path, zone_of
 from recto.api.runs.admit_files import StorableRequest, find_signed_files, store_files
 from recto.api.runs.stream_join import event_renderer
 from recto.api.runs.streams import stream, stream_new, wants_stream

@@ -17,8 +17,7 @@ from starlette.responses import Response
 
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import MAX_BYTES, RunRequest, check_run, digest_of, read_body
-from recto.api.parameters import in_path
-from recto.api.route import THREAD, Route
+from recto.api.route import THREAD, Route, in_path
 from recto.api.runs.admit import MAX_NAME, check_name, stream_run, thread_of
 from recto.api.runs.routes import ContextShape, MessageShape, ResumeShape, ToolShape
 from recto.api.runs.stream_join import snapshot_stream

@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from recto.api.backend import Backend, backend_of, user_of
 from recto.api.bodies import NUL, check_run, digest_of, parse_run, read_body, read_object
-from recto.api.parameters import in_header, in_path, in_query
-from recto.api.route import TASK, THREAD, Route
+from recto.api.route import TASK, THREAD, Route, in_header, in_path, in_query
 from recto.api.runs.admit import TaskAccepted, admit_run, admitted_row
 from recto.api.runs.stream_join import ended_events, event_renderer, join_stream
 from recto.api.runs.streams import stream, stream_again

@@ -16,8 +16,7 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, is_operator, user_of
 from recto.api.bodies import RunRequest, check_run, read_body
-from recto.api.parameters import in_path, in_query
-from recto.api.route import JSON_MEDIA, Route
+from recto.api.route import JSON_MEDIA, Route, in_path, in_query
 from recto.api.runs.admit import (
     THREAD_PATH,
     ThreadId,

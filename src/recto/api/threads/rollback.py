@@ -16,8 +16,7 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, user_of
 from recto.api.bodies import NUL, check_run, digest_of, read_object
-from recto.api.parameters import in_query
-from recto.api.route import Route
+from recto.api.route import Route, in_query
 from recto.api.runs.admit import THREAD_PATH, TaskAccepted, ThreadId, admit_run, own_thread
 from recto.api.threads.thread_messages import HistoryFile
 from recto.conversation.history import history_row

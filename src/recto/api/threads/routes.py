@@ -13,8 +13,7 @@ from typing_extensions import TypedDict
 from recto.agents.agent import Agent
 from recto.api.backend import Backend, RunService, backend_of, user_of
 from recto.api.bodies import NUL, read_object
-from recto.api.parameters import Cursor, PageLimit, day_of, in_query
-from recto.api.route import Route
+from recto.api.route import Cursor, PageLimit, Route, day_of, in_query
 from recto.api.runs.admit import THREAD_PATH, THREADS, ThreadId, own_thread
 from recto.api.runs.routes import RunShape, run_row
 from recto.api.threads.rollback import copy_files

@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import NUL
-from recto.api.parameters import day_of, in_query, zone_of
-from recto.api.route import Route
+from recto.api.route import Route, day_of, in_query, zone_of
 from recto.api.runs.admit import THREAD_PATH, ThreadId, own_thread
 from recto.api.runs.stream_join import render_context
 from recto.conversation.history import QUEUED, FileUrlSigner, history_row

@@ -20,9 +20,8 @@ from starlette.types import Receive, Scope, Send
 
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import read_body
-from recto.api.parameters import Handler
 from recto.api.problems import requested_sdk, sdk_problem
-from recto.api.route import Route
+from recto.api.route import Handler, Route
 from recto.api.runs.admit import check_daily_tokens
 from recto.api.runs.streams import OpenStreams, run_until_disconnect, write
 from recto.conversation.json import dump
