@@ -335,20 +335,20 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from recto.tools.workspace.restore_files import Restoring, restore
-from recto.tools.workspace.snapshots import KeptTurn, Snapshots
+from recto.tools.workspace.restore_files import RestorePlan, restore
+from recto.tools.workspace.snapshots import SnapshotTurn, Snapshots
 from recto.tools.workspace.workspaces import Workspace
 
 place = Path(sys.argv[1])
 snapshots, workspace = Snapshots(root=place / "snapshots"), Workspace(folder=place / "work")
-turn = KeptTurn(message="m1", admitted=datetime(2026, 3, 1, tzinfo=UTC))
+turn = SnapshotTurn(message="m1", admission_time=datetime(2026, 3, 1, tzinfo=UTC))
 print("ready", flush=True)
 if sys.argv[2] == "keep":
-    snapshots.keep_turn(workspace, "t", turn)
+    snapshots.save_turn(workspace, "t", turn)
 else:
-    before, (_, now) = snapshots.of_turn("t", turn), snapshots.keep_undo(workspace, "t")
+    before, (_, now) = snapshots.of_turn("t", turn), snapshots.save_undo(workspace, "t")
     print("ready", flush=True)
-    restore(workspace, Restoring(before=before, now=now, content=partial(snapshots.content, "t")))
+    restore(workspace, RestorePlan(before=before, now=now, content=partial(snapshots.content, "t")))
 """
 
 
@@ -357,7 +357,7 @@ def kill_after(place: Path, what: str, lines: int, seconds: float) -> None:
     assert process.stdout
     with process:
         for _ in range(lines):
-            process.stdout.readline()
+            assert process.stdout.readline() == b"ready\n"
         # Anywhere in the middle of it: wherever it is, the same has to hold.
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)

@@ -19,16 +19,8 @@ from uuid import uuid4
 
 from recto.errors import ToolError
 from recto.tools.commands.masks import guarded_places
+from recto.tools.workspace import workspace_files
 from recto.tools.workspace.visible_files import READ_FILE
-from recto.tools.workspace.workspace_files import (
-    GIT,
-    NEW_FILE,
-    PERMISSIONS,
-    PRIVATE_FILE,
-    PRIVATE_FOLDER,
-    open_folder,
-    open_root,
-)
 from recto.tools.workspace.workspaces import Workspace
 
 # Files of git's. An empty config is harmless, and so is a repository that names itself as its common folder.
@@ -83,8 +75,8 @@ class Placeholders:
         missing = [place for place in workspace.guarded if not os.path.lexists(workspace.folder / place)]
         # A new, empty git folder gets none: `git init` may be running. A path below a file cannot be listed.
         with suppress(OSError):
-            if not any((workspace.folder / GIT).iterdir()):
-                missing = [place for place in missing if not place.startswith(f"{GIT}/")]
+            if not any((workspace.folder / workspace_files.GIT).iterdir()):
+                missing = [place for place in missing if not place.startswith(f"{workspace_files.GIT}/")]
         if missing and self._notes:
             self._notes.write({**self._names, workspace.folder: [*placeholders, *missing]})
         placeholders += [place for place in missing if _make(workspace, place)]
@@ -111,8 +103,10 @@ class _Notes:
     def write(self, places_by_folder: Mapping[Path, Sequence[str]]) -> None:
         """Store what exists or is about to."""
         if self._file is None:
-            self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            self._file = os.open(self._folder / f"{uuid4().hex}.json", NEW_FILE, PRIVATE_FILE)
+            self._folder.mkdir(mode=workspace_files.PRIVATE_FOLDER, parents=True, exist_ok=True)
+            self._file = os.open(
+                self._folder / f"{uuid4().hex}.json", workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE
+            )
             fcntl.flock(self._file, fcntl.LOCK_EX)
         notes = {str(folder): list(places) for folder, places in places_by_folder.items() if places}
         line = json.dumps(notes).encode() + b"\n"
@@ -149,9 +143,11 @@ def _make(workspace: Workspace, place: str) -> bool:
         with _open_parent(workspace, tuple(folders)) as folder:
             content = _content(place)
             if content is None:
-                os.mkdir(name, PRIVATE_FOLDER, dir_fd=folder)
+                os.mkdir(name, workspace_files.PRIVATE_FOLDER, dir_fd=folder)
             else:
-                with os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), "wb") as file:
+                with os.fdopen(
+                    os.open(name, workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE, dir_fd=folder), "wb"
+                ) as file:
                     file.write(content)
         return True
     return False
@@ -161,10 +157,13 @@ def _remove(workspace: Workspace, place: str) -> None:
     """Remove a placeholder, unless somebody replaced it: ours is empty and private to its owner."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError), _open_parent(workspace, tuple(folders)) as folder:
-        content, mode = _content(place), os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & PERMISSIONS
-        if content is None and mode == PRIVATE_FOLDER:
+        content, mode = (
+            _content(place),
+            os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & workspace_files.PERMISSIONS,
+        )
+        if content is None and mode == workspace_files.PRIVATE_FOLDER:
             os.rmdir(name, dir_fd=folder)
-        elif content is not None and mode == PRIVATE_FILE:
+        elif content is not None and mode == workspace_files.PRIVATE_FILE:
             with os.fdopen(os.open(name, READ_FILE, dir_fd=folder), "rb") as file:
                 is_ours = file.read(len(content) + 1) == content
             if is_ours:
@@ -179,9 +178,9 @@ def _content(place: str) -> bytes | None:
 
 @contextmanager
 def _open_parent(workspace: Workspace, folders: tuple[str, ...]) -> Generator[int]:
-    top = open_root(workspace)
+    top = workspace_files.open_root(workspace)
     try:
-        with open_folder(top, folders) as folder:
+        with workspace_files.open_folder(top, folders) as folder:
             yield folder
     finally:
         os.close(top)

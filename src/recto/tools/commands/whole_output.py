@@ -11,14 +11,7 @@ from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 
 from recto.errors import ToolError
-from recto.tools.workspace.workspace_files import (
-    NEW_FILE,
-    PRIVATE_FILE,
-    PRIVATE_FOLDER,
-    Workspace,
-    open_folder,
-    open_root,
-)
+from recto.tools.workspace import workspace_files
 
 OWN, OUTPUTS = ".recto", "output"
 # Hide the files from git.
@@ -52,10 +45,12 @@ class WholeOutput:
             self._descriptor = None
 
 
-def new_output(workspace: Workspace, prefix: str, *, most: int, used_paths: Collection[str] = ()) -> WholeOutput:
+def new_output(
+    workspace: workspace_files.Workspace, prefix: str, *, most: int, used_paths: Collection[str] = ()
+) -> WholeOutput:
     """Create a file under the next number; delete the oldest unused ones beyond `most`. May raise ToolError."""
     try:
-        with _open_outputs(workspace, make=PRIVATE_FOLDER) as folder, os.scandir(folder) as entries:
+        with _open_outputs(workspace, make=workspace_files.PRIVATE_FOLDER) as folder, os.scandir(folder) as entries:
             numbers = {entry.name: int(match[1]) for entry in entries if (match := NAME.fullmatch(entry.name))}
             older = sorted((name for name in numbers if path_of(name) not in used_paths), key=numbers.__getitem__)
             for name in older[: max(len(older) - most + 1, 0)]:
@@ -65,7 +60,10 @@ def new_output(workspace: Workspace, prefix: str, *, most: int, used_paths: Coll
             for number in range(first, first + TRIES):
                 name = f"{prefix}{number}.txt"
                 with suppress(FileExistsError):
-                    return WholeOutput(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), path_of(name))
+                    return WholeOutput(
+                        os.open(name, workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE, dir_fd=folder),
+                        path_of(name),
+                    )
     except OSError as error:
         raise ToolError(f"What a command prints cannot be kept in {OWN}/{OUTPUTS}: {error.strerror}.") from error
     raise ToolError(f"There is no free name in {OWN}/{OUTPUTS}. Delete what is not needed there.")
@@ -76,7 +74,7 @@ def path_of(name: str) -> str:
     return f"{OWN}/{OUTPUTS}/{name}"
 
 
-def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
+def end_of_output(workspace: workspace_files.Workspace, name: str, most: int) -> str | None:
     """Return the last bytes of an output as text, or None if there is no such file."""
     # Non-blocking, so that a pipe in its place does not hang.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -91,13 +89,16 @@ def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
 
 
 @contextmanager
-def _open_outputs(workspace: Workspace, *, make: int | None = None) -> Generator[int]:
+def _open_outputs(workspace: workspace_files.Workspace, *, make: int | None = None) -> Generator[int]:
     """Open the folder of outputs; `make` creates it if it is missing, with a .gitignore."""
-    top = open_root(workspace)
+    top = workspace_files.open_root(workspace)
     try:
-        with open_folder(top, (OWN,), make=make) as own, open_folder(own, (OUTPUTS,), make=make) as folder:
+        with (
+            workspace_files.open_folder(top, (OWN,), make=make) as own,
+            workspace_files.open_folder(own, (OUTPUTS,), make=make) as folder,
+        ):
             with suppress(FileExistsError):
-                ignore = os.open(IGNORE, NEW_FILE, PRIVATE_FILE, dir_fd=own)
+                ignore = os.open(IGNORE, workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE, dir_fd=own)
                 os.write(ignore, IGNORED)
                 os.close(ignore)
             yield folder

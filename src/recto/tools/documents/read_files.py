@@ -18,17 +18,8 @@ from recto.errors import FileRefused, StorageDown, ToolError
 from recto.page.prompt.quote import CUT_DOCUMENT, ParsedDocument, choose_documents, join_documents
 from recto.page.prompt.reminder import FRAME_TAGS, escape, neutralise
 from recto.page.text.cut import Try, shorten, widest
-from recto.tools.documents import document_parts
+from recto.tools.documents import document_parts, read_many
 from recto.tools.documents.document_parts import PAGE_CHARACTERS, DocumentPart, PageRange, PartFormat, PartRequest
-from recto.tools.documents.read_many import (
-    NAME_SHOWN,
-    NO_TEXT,
-    REPORT_SECONDS,
-    Unread,
-    failure,
-    read_each,
-    require_files,
-)
 from recto.tools.mark import tool
 from recto.tools.ports import Document, ToolContext
 
@@ -101,7 +92,7 @@ async def read_files(
     """Read the text of documents the user attached, in this turn or an earlier one. Read a file before you speak of
     what is in it. Long texts come a part at a time, and say how to get the next.
     """
-    maps = require_files(context).maps
+    maps = read_many.require_files(context).maps
     requests = [_find_document(id, maps) for id in ids]
     first, _, last = pages.partition("-")
     part_request = PartRequest(
@@ -121,7 +112,8 @@ def _find_document(id: str, maps: FileMaps) -> DocumentRequest:
         return DocumentRequest(id=id, file=f"{id} is no document but of type {kind}, which has no text to read.")
     # The newest are the most likely to be meant.
     names = ", ".join(list(maps.documents)[-KNOWN_SHOWN:]) or "none"
-    return DocumentRequest(id=id, file=f"there is no file {id[:NAME_SHOWN]!r} here. The newest documents are: {names}.")
+    label = repr(id[: read_many.NAME_SHOWN])
+    return DocumentRequest(id=id, file=f"there is no file {label} here. The newest documents are: {names}.")
 
 
 @tool(safe_to_repeat=True)
@@ -129,7 +121,7 @@ async def file_read(
     file_indexes: Annotated[list[int], Field(min_length=1, max_length=MOST_FILES)], context: ToolContext
 ) -> str:
     """Read the text of documents by their numbers."""
-    documents = number_documents(require_files(context).turns)
+    documents = number_documents(read_many.require_files(context).turns)
     count = f"they are counted from 1 to {len(documents)}" if documents else "there are none"
     requests = list[DocumentRequest]()
     for index in file_indexes:
@@ -152,7 +144,7 @@ async def show_documents(
     requests: Sequence[DocumentRequest],
     part_request: PartRequest,
     context: ToolContext,
-    report_seconds: float = REPORT_SECONDS,
+    report_seconds: float = read_many.REPORT_SECONDS,
 ) -> str:
     """Return JSON `[{"id","name","content"}]` in the requested order. A failure affects only its own entry (F5)."""
 
@@ -162,15 +154,17 @@ async def show_documents(
         )
 
     files = {one.id: one.file for one in requests if isinstance(one.file, InputFile)}
-    read = await read_each(tuple(files.values()), take, require_files(context), context.report, report_seconds)
+    thread_files = read_many.require_files(context)
+    read = await read_many.read_each(tuple(files.values()), take, thread_files, context.report, report_seconds)
     results = dict(zip(files, read, strict=True))
     rows = list[_Row]()
     for one in requests:
         if isinstance(one.file, str):
-            rows.append(_Row(id=one.id[:NAME_SHOWN], name="", read=failure(one.file)))
+            rows.append(_Row(id=one.id[: read_many.NAME_SHOWN], name="", read=read_many.failure(one.file)))
             continue
-        result, name = results[one.id], neutralise(one.file.name[:NAME_SHOWN], FRAME_TAGS)
-        rows.append(_Row(id=one.id, name=name, read=failure(result.reason) if isinstance(result, Unread) else result))
+        result, name = results[one.id], neutralise(one.file.name[: read_many.NAME_SHOWN], FRAME_TAGS)
+        content = read_many.failure(result.reason) if isinstance(result, read_many.Unread) else result
+        rows.append(_Row(id=one.id, name=name, read=content))
     limit = _find_limit(rows, part_request, context.characters)
     return _answer([await _with_last_page(row, part_request, limit) for row in rows], part_request, limit)
 
@@ -227,9 +221,11 @@ async def read_documents(
     return await read_thread(urls, context)
 
 
-async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds: float = REPORT_SECONDS) -> str:
+async def read_thread(
+    urls: Sequence[str], context: ToolContext, report_seconds: float = read_many.REPORT_SECONDS
+) -> str:
     """Return the thread's documents as one text, newest first. Unknown urls get a block of their own."""
-    files = require_files(context)
+    files = read_many.require_files(context)
     turns = files.turns
     if urls and turns:
         # Only the named files of the current turn. Earlier turns stay (D4).
@@ -240,17 +236,17 @@ async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds:
         most = context.characters
         excerpt = await document.characters(0, most + 1)
         if len(excerpt.text) <= most:
-            return (excerpt.text if excerpt.text.strip() else NO_TEXT), ""
+            return (excerpt.text if excerpt.text.strip() else read_many.NO_TEXT), ""
         # Do not wait for its end: a long document would delay the others.
         return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
 
-    read = await read_each(files_to_read, take, files, context.report, report_seconds)
+    read = await read_many.read_each(files_to_read, take, files, context.report, report_seconds)
     blocks = list[tuple[ParsedDocument, str]]()
     for file, result in zip(files_to_read, read, strict=True):
-        if isinstance(result, Unread):
+        if isinstance(result, read_many.Unread):
             blocks.append((_failed_document(file.name, result.reason), ""))
         else:
-            blocks.append((ParsedDocument(name=file.name[:NAME_SHOWN], content=result[0]), result[1]))
+            blocks.append((ParsedDocument(name=file.name[: read_many.NAME_SHOWN], content=result[0]), result[1]))
     known_names = {name for one in files.maps.files.values() for name in _names(one)}
     unknown = [url for url in dict.fromkeys(urls) if url not in known_names]
     blocks += [(_failed_document(url, UNKNOWN_URL), "") for url in unknown]
@@ -263,7 +259,7 @@ def _names(file: InputFile) -> set[str]:
 
 
 def _failed_document(name: str, reason: str) -> ParsedDocument:
-    return ParsedDocument(name=name[:NAME_SHOWN], content=failure(reason), failed=True)
+    return ParsedDocument(name=name[: read_many.NAME_SHOWN], content=read_many.failure(reason), failed=True)
 
 
 def _join_blocks(blocks: Sequence[tuple[ParsedDocument, str]], most: int, mark: str) -> str:

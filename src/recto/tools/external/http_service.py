@@ -20,17 +20,7 @@ from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError, ToolError
 from recto.http.client import BrokenAnswer, ClosedUnanswered
 from recto.tools.call import TIMEOUT, text_result
-from recto.tools.external.openapi_file import (
-    BODY,
-    FORM_TYPE,
-    MOST_BYTES,
-    NotOpenApi,
-    OpenApiFile,
-    Operation,
-    SecurityScheme,
-    SentPlace,
-    read_openapi,
-)
+from recto.tools.external import openapi_file
 from recto.tools.external.services import ExternalServices, SecretValues, SourceState, describe_failure
 from recto.tools.external.tool_offers import CannotOffer, normalise_offer, tool_names
 from recto.tools.mark import Mark
@@ -80,7 +70,7 @@ class HttpService:
         """Read its file and stay until cancelled. No connection is made before a tool is called."""
         try:
             await self._read()
-        except (NotOpenApi, SettingsError) as error:
+        except (openapi_file.NotOpenApi, SettingsError) as error:
             problem = str(error).rstrip(".")
             LOGGER.warning("OpenAPI service %s: %s.", self.name, problem)
             self.state.set_problem(problem)
@@ -98,7 +88,7 @@ class HttpService:
         settings = self.settings
         server = settings.server or file.server
         if not server:
-            raise NotOpenApi(NO_SERVER)
+            raise openapi_file.NotOpenApi(NO_SERVER)
         values = self._secrets.fill_in(self.settings.security)
         encoded = {name: b64encode(value.encode()).decode() for name, value in values.items()}
         for value in encoded.values():
@@ -128,14 +118,14 @@ class HttpService:
                 warnings.append(f"operation {one.name!r} is left out: {error}")
         self.state.set_tools(tuple(tools.values()), tuple(warnings))
 
-    def _parse_file(self) -> OpenApiFile:
+    def _parse_file(self) -> openapi_file.OpenApiFile:
         try:
             with self.settings.file.open("rb") as stream:
-                return read_openapi(stream.read(MOST_BYTES + 1))
+                return openapi_file.read_openapi(stream.read(openapi_file.MOST_BYTES + 1))
         except OSError as error:
-            raise NotOpenApi(NOT_READ.format(reason=error.strerror)) from error
+            raise openapi_file.NotOpenApi(NOT_READ.format(reason=error.strerror)) from error
 
-    async def _tool(self, name: str, operation: Operation, own: OwnParts) -> Tool:
+    async def _tool(self, name: str, operation: openapi_file.Operation, own: OwnParts) -> Tool:
         plain = ToolOffer(name=name, description=operation.description, parameters="")
         limits = self._services.settings
         offer = await normalise_offer(plain, operation.schema, limits.description_characters, self._services.schemas)
@@ -195,10 +185,10 @@ class OwnParts:
     server: str
     headers: Mapping[str, str]
     credentials: Mapping[str, str]
-    schemes: Mapping[str, SecurityScheme]
+    schemes: Mapping[str, openapi_file.SecurityScheme]
 
 
-def make_request(operation: Operation, arguments: Mapping[str, Json], own: OwnParts) -> HttpRequest:
+def make_request(operation: openapi_file.Operation, arguments: Mapping[str, Json], own: OwnParts) -> HttpRequest:
     """Build the request of a call. No argument can change the host, path or another header."""
     path, parts = operation.path, _SentParts()
     for one in operation.parameters:
@@ -241,7 +231,7 @@ class _SentParts:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     cookies: list[str] = field(default_factory=list[str])
 
-    def add(self, place: SentPlace, name: str, value: str) -> None:
+    def add(self, place: openapi_file.SentPlace, name: str, value: str) -> None:
         match place:
             case "query":
                 self.query.append((name, value))
@@ -263,14 +253,14 @@ def _format_value(value: Json) -> str:
             return dump(value).decode()
 
 
-def _body(operation: Operation, arguments: Mapping[str, Json]) -> bytes | None:
+def _body(operation: openapi_file.Operation, arguments: Mapping[str, Json]) -> bytes | None:
     if not operation.body:
         return None
-    fields: Json = (
-        arguments.get(BODY) if operation.is_whole else {k: v for k, v in arguments.items() if k in operation.fields}
-    )
+    fields: Json = {name: value for name, value in arguments.items() if name in operation.fields}
+    if operation.is_whole:
+        fields = arguments.get(openapi_file.BODY)
     if fields is None or fields == {}:
-        return b"{}" if operation.fields and operation.body != FORM_TYPE else None
-    if operation.body == FORM_TYPE and isinstance(fields, Mapping):
+        return b"{}" if operation.fields and operation.body != openapi_file.FORM_TYPE else None
+    if operation.body == openapi_file.FORM_TYPE and isinstance(fields, Mapping):
         return urlencode([(name, _format_value(value)) for name, value in fields.items()]).encode()
     return dump(fields)

@@ -18,15 +18,7 @@ from pathlib import Path
 from recto.errors import ToolError
 from recto.page.fold.rules import ERROR_PREFIX
 from recto.tools.ports import ToolContext
-from recto.tools.workspace.workspace_files import (
-    CONTROLS,
-    FOLDER,
-    LONGEST_NAME,
-    MOST_FOLDERS,
-    SHOWN_CHARACTERS,
-    Workspace,
-    require_folder,
-)
+from recto.tools.workspace import workspace_files
 
 # As many as the kernel follows. Steps that were swapped meanwhile are retried and count too.
 MOST_LINKS = 40
@@ -71,8 +63,8 @@ def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
 
     `roots` are the absolute paths of the workspace's folder. Raises ToolError for a path outside.
     """
-    label = f"The path {path[:SHOWN_CHARACTERS]!r}"
-    if CONTROLS.search(path):
+    label = f"The path {path[: workspace_files.SHOWN_CHARACTERS]!r}"
+    if workspace_files.CONTROLS.search(path):
         raise ToolError(f"{label} has control characters. Leave them out.")
     try:
         size = len(path.encode())
@@ -97,10 +89,10 @@ def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
             names.pop()
         elif name not in ("", "."):
             names.append(name)
-    if any(len(name.encode()) > LONGEST_NAME for name in names):
-        raise ToolError(f"{label} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
-    if len(names) > MOST_FOLDERS + 1:
-        raise ToolError(f"{label} ... is {len(names) - 1} folders deep, {MOST_FOLDERS} are allowed.")
+    if any(len(name.encode()) > workspace_files.LONGEST_NAME for name in names):
+        raise ToolError(f"{label} ... has a name that is too long: {workspace_files.LONGEST_NAME} bytes are allowed.")
+    if len(names) > workspace_files.MOST_FOLDERS + 1:
+        raise ToolError(f"{label} ... is {len(names) - 1} folders deep, {workspace_files.MOST_FOLDERS} are allowed.")
     return tuple(names)
 
 
@@ -113,13 +105,12 @@ def _below(path: str, roots: Collection[str], label: str) -> str:
     raise ToolError(OUTSIDE.format(shown=label))
 
 
-def names_of_file(path: str, workspace: Workspace) -> tuple[str, ...]:
+def names_of_file(path: str, workspace: workspace_files.Workspace) -> tuple[str, ...]:
     """Split the path of a file into names. Raises ToolError for a path that only a folder can have."""
     names = names_in(path, roots_of(workspace.folder))
     if not names or path.rstrip().endswith(("/", "\\", "/.")):
-        raise ToolError(
-            f"The path {path[:SHOWN_CHARACTERS]!r} names no file. Say what it is to be called, such as src/main.py."
-        )
+        label = f"The path {path[: workspace_files.SHOWN_CHARACTERS]!r}"
+        raise ToolError(f"{label} names no file. Say what it is to be called, such as src/main.py.")
     return names
 
 
@@ -129,7 +120,7 @@ def roots_of(folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys((str(folder.absolute()), os.path.realpath(folder))))
 
 
-def workspace_in(context: ToolContext) -> Workspace:
+def workspace_in(context: ToolContext) -> workspace_files.Workspace:
     """Return the folder of the thread. Raises ToolError if it has none."""
     if context.workspace is None:
         raise ToolError(NO_WORKSPACE)
@@ -146,13 +137,13 @@ def prefix_errors() -> Generator[None]:
 
 
 @contextmanager
-def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPath]:
+def open_path(workspace: workspace_files.Workspace, names: tuple[str, ...]) -> Generator[OpenPath]:
     """Open what these names lead to. Raises ToolError for a path outside, and for anything but a file or folder."""
     label = "/".join(names) or "."
     try:
-        top = os.open(workspace.folder, FOLDER)
+        top = os.open(workspace.folder, workspace_files.FOLDER)
     except FileNotFoundError:
-        require_folder(workspace)
+        workspace_files.require_folder(workspace)
         yield OpenPath(names=names, folder=None, missing=names)
         return
     except OSError as error:
@@ -169,7 +160,7 @@ def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPat
 class _Walk:
     """The open folders from the workspace down, and the file at the end."""
 
-    def __init__(self, top: int, workspace: Workspace) -> None:
+    def __init__(self, top: int, workspace: workspace_files.Workspace) -> None:
         self._folders = [top]
         self._names = list[str]()
         self._file: int | None = None
@@ -212,9 +203,11 @@ class _Walk:
             if stat.S_ISLNK(status.st_mode):
                 return self._follow(name, label)
             if stat.S_ISDIR(status.st_mode):
-                if len(self._folders) > MOST_FOLDERS + 1:
-                    raise ToolError(f"{label} leads more than {MOST_FOLDERS} folders deep. Choose another path.")
-                self._folders.append(os.open(name, FOLDER, dir_fd=self._folders[-1]))
+                if len(self._folders) > workspace_files.MOST_FOLDERS + 1:
+                    raise ToolError(
+                        f"{label} leads more than {workspace_files.MOST_FOLDERS} folders deep. Choose another path."
+                    )
+                self._folders.append(os.open(name, workspace_files.FOLDER, dir_fd=self._folders[-1]))
                 self._names.append(name)
                 return ()
             if stat.S_ISREG(status.st_mode) and is_last:

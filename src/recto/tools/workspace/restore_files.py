@@ -17,18 +17,10 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from recto.errors import TooLarge, ToolError
+from recto.tools.workspace import workspace_files
 from recto.tools.workspace.ripgrep import list_files
 from recto.tools.workspace.snapshots import FileChange, FileState, FolderState, difference, excluded_paths
 from recto.tools.workspace.visible_files import DEEPEST, GITIGNORE, READ_FILE, is_excluded, open_inner
-from recto.tools.workspace.workspace_files import (
-    NEW_FILE,
-    PRIVATE_FILE,
-    PRIVATE_FOLDER,
-    Workspace,
-    bytes_in,
-    open_folder,
-    open_root,
-)
 from recto.tools.workspace.workspaces import incomplete_folder
 
 LOGGER = logging.getLogger("recto.tools")
@@ -60,9 +52,9 @@ class RestorePlan:
         return [one for one in changes if self.paths is None or one.path in self.paths]
 
 
-def restore(workspace: Workspace, restoring: RestorePlan) -> RestoreResult:
+def restore(workspace: workspace_files.Workspace, restoring: RestorePlan) -> RestoreResult:
     """Restore changed files and remove new ones. Blocks."""
-    work = _Restore(restoring=restoring, workspace=workspace, top=open_root(workspace))
+    work = _Restore(restoring=restoring, workspace=workspace, top=workspace_files.open_root(workspace))
     try:
         work.run()
     # Files may have been replaced already: report which, whatever the error.
@@ -80,7 +72,7 @@ class _Restore:
     """A restore in progress, in an open folder."""
 
     restoring: RestorePlan
-    workspace: Workspace
+    workspace: workspace_files.Workspace
     top: int
     restored: list[str] = field(default_factory=list[str])
 
@@ -102,13 +94,13 @@ class _Restore:
         new_folders = now.keys() - before.keys() if paths is None else (now.keys() - before.keys()) & parents
         for path in sorted(new_folders, key=lambda path: path.count("/"), reverse=True):
             *folders, name = path.split("/")
-            with suppress(OSError, ToolError), open_folder(self.top, tuple(folders)) as folder:
+            with suppress(OSError, ToolError), workspace_files.open_folder(self.top, tuple(folders)) as folder:
                 os.rmdir(name, dir_fd=folder)
         # Folders and their modes, empty ones too.
         for path in sorted(path for path in before if paths is None and now.get(path) != before[path]):
             with suppress(OSError, ToolError):
                 self._make_folder(path.split("/"))
-                with open_folder(self.top, tuple(path.split("/"))) as folder:
+                with workspace_files.open_folder(self.top, tuple(path.split("/"))) as folder:
                     os.fchmod(folder, before[path])
         self._restore_all([one for one in changes if one.change != "created"])
 
@@ -140,7 +132,7 @@ class _Restore:
             if before is not None:
                 for depth in range(1, len(folders) + 1):
                     self._make_folder(folders[:depth])
-            with open_folder(self.top, tuple(folders)) as folder:
+            with workspace_files.open_folder(self.top, tuple(folders)) as folder:
                 # Somebody else changed it: no snapshot has its content.
                 if not _is_unchanged(folder, name, now):
                     return False
@@ -153,10 +145,10 @@ class _Restore:
         return True
 
     def _make_folder(self, names: list[str]) -> None:
-        mode = self.restoring.before.folders.get("/".join(names), PRIVATE_FOLDER)
-        with open_folder(self.top, tuple(names[:-1])) as folder, suppress(FileExistsError):
-            os.mkdir(names[-1], PRIVATE_FOLDER, dir_fd=folder)
-            with open_folder(folder, (names[-1],)) as new_folder:
+        mode = self.restoring.before.folders.get("/".join(names), workspace_files.PRIVATE_FOLDER)
+        with workspace_files.open_folder(self.top, tuple(names[:-1])) as folder, suppress(FileExistsError):
+            os.mkdir(names[-1], workspace_files.PRIVATE_FOLDER, dir_fd=folder)
+            with workspace_files.open_folder(folder, (names[-1],)) as new_folder:
                 os.fchmod(new_folder, mode)
 
     def _write(self, before: FileState, folder: int, name: str) -> None:
@@ -165,7 +157,8 @@ class _Restore:
             if before.target is not None:
                 os.symlink(before.target, part, dir_fd=self.top)
             else:
-                with os.fdopen(os.open(part, NEW_FILE, PRIVATE_FILE, dir_fd=self.top), "wb") as file:
+                new = os.open(part, workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE, dir_fd=self.top)
+                with os.fdopen(new, "wb") as file:
                     file.write(self.restoring.content(before.digest or ""))
                     os.fchmod(file.fileno(), before.mode)
             os.rename(part, name, src_dir_fd=self.top, dst_dir_fd=folder)
@@ -200,7 +193,7 @@ def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[
     no limit), holes included: a copy has none.
     """
     with open_inner(str(source)) as old:
-        size = bytes_in(old)
+        size = workspace_files.bytes_in(old)
         if 0 < most < size:
             raise TooLarge(TOO_LARGE.format(folder=source, size=size, most=most))
         with incomplete_folder(target) as part:
@@ -221,7 +214,7 @@ def _copy_all(old: int, new: int, depth: int) -> None:
             elif stat.S_ISREG(mode_bits):
                 _copy_file(old, new, name, mode)
             elif stat.S_ISDIR(mode_bits):
-                os.mkdir(name, PRIVATE_FOLDER, dir_fd=new)
+                os.mkdir(name, workspace_files.PRIVATE_FOLDER, dir_fd=new)
                 with open_inner(name, old) as inner, open_inner(name, new) as copied:
                     _copy_all(inner, copied, depth - 1)
                     os.fchmod(copied, mode)
@@ -230,7 +223,7 @@ def _copy_all(old: int, new: int, depth: int) -> None:
 def _copy_file(old: int, new: int, name: str, mode: int) -> None:
     with (
         os.fdopen(os.open(name, READ_FILE, dir_fd=old), "rb") as content,
-        os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=new), "wb") as copied,
+        os.fdopen(os.open(name, workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE, dir_fd=new), "wb") as copied,
     ):
         # A growing file is copied up to its size at the start: it may never end.
         remaining = os.fstat(content.fileno()).st_size

@@ -13,7 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -298,21 +298,13 @@ class _Bytes(TypedDict, total=False):
     bytes: str
 
 
-class _Submatch(TypedDict):
-    start: int
-
-
-class _Stats(TypedDict):
-    searches: int
-
-
 class _Data(TypedDict):
     path: _Bytes
     lines: _Bytes
     line_number: int
-    submatches: Sequence[_Submatch]
+    submatches: Sequence[Mapping[str, int]]
     binary_offset: int | None
-    stats: _Stats
+    stats: Mapping[str, int]
 
 
 class _Message(TypedDict):
