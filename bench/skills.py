@@ -26,7 +26,7 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.tools.load_tools import load_folder_tools, make_agent_tools
 from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import PromptContext, build_prompt_context

@@ -10,7 +10,7 @@ import yaml
 
 import recto
 from recto.conversation.json import Json
-from recto.skills.known import words_in
+from recto.skills.known_data import words_in
 
 SOURCE = Path(recto.__file__).parent
 VIBE = SOURCE / "agents" / "shipped" / "vibe"
@@ -38,8 +38,8 @@ def texts_of_code() -> Iterator[tuple[str, str]]:
     for file in sorted(SOURCE.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         # Parsing takes long, and most files have no Chinese.
-        found = wordings(ast.parse(text)) if re.search(f"[{HAN}]", text) else ()
-        parts = (part for wording in found for part in ast.walk(wording) if isinstance(part, ast.Constant))
+        match = wordings(ast.parse(text)) if re.search(f"[{HAN}]", text) else ()
+        parts = (part for wording in match for part in ast.walk(wording) if isinstance(part, ast.Constant))
         where = str(file.relative_to(SOURCE))
         yield from ((f"{where}:{part.lineno}", part.value) for part in parts if isinstance(part.value, str))
 
@@ -59,6 +59,6 @@ def test_S9_chinese_texts_have_chinese_punctuation():
     texts = [*texts_of_code(), *texts_of_vibe()]
     assert sum(bool(re.search(f"[{HAN}]", text)) for _, text in texts) > 500
     wrong = [
-        (where, found[0], text) for where, text in texts if text not in PROTOCOL if (found := WESTERN.search(text))
+        (where, match[0], text) for where, text in texts if text not in PROTOCOL if (match := WESTERN.search(text))
     ]
     assert wrong == []

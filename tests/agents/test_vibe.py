@@ -11,7 +11,7 @@ from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.page.prompt.system_prompt import render, system_prompt
 from recto.page.text.tokens import OFFLINE
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.skill import Skill
 from recto.tools.load_tools import load_folder_tools, make_agent_tools, make_built_in_tools
 from recto.tools.registry import Registry

@@ -17,7 +17,7 @@ from recto.conversation.json import Json
 from recto.page.prompt.reminder import Locale
 from recto.skills.cases import ScoredCase
 from recto.skills.expert import ExpertInput, expert
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 from tests.agents.vibe import LOCALES, VIBE, KeptInMemory, at_work, call

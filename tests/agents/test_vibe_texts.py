@@ -16,7 +16,7 @@ from recto.config.yaml_values import read_yaml
 from recto.conversation.json import dump
 from recto.page.prompt.reminder import Locale
 from recto.skills.expert import ExpertInput, expert
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.load_skills import LoadedSkills, load_skills
 from tests.agents.vibe import BIRTH, LOCALES, NOW, VIBE, KeptInMemory, at_work, born, call
 

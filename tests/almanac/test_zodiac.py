@@ -14,7 +14,7 @@ from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.sky.zodiac_words import SIGNS, render_degrees, render_longitude, sign_at
 from recto.conversation.json import dump, load
 from recto.errors import ToolError
-from recto.skills.known import words_in
+from recto.skills.known_data import words_in
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 HERE = (52 + 50 / 60, 0.5)
@@ -41,10 +41,10 @@ UNTIMED = born(datetime(1990, 5, 21, 12), SHANGHAI, (39.9, 116.4), has_time=Fals
 
 
 def minutes(text: str) -> int:
-    found = re.fullmatch(r"(\w+) (\d+)°(\d\d)′", text)
-    assert found, text
+    match = re.fullmatch(r"(\w+) (\d+)°(\d\d)′", text)
+    assert match, text
     names = [sign.en for sign in SIGNS]
-    return (names.index(found[1]) * 30 + int(found[2])) * 60 + int(found[3])
+    return (names.index(match[1]) * 30 + int(match[2])) * 60 + int(match[3])
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,10 @@ def test_S10_every_birth_has_a_chart_that_is_json_and_says_what_it_leaves_out(bi
     for locale in ("zh", "en"):
         row = chart.row(locale)
         assert load(dump(row)) == row
-    placed = birth.has_time and birth.latitude is not None
-    assert (chart.houses is not None) == placed
-    assert all((one.house in range(1, 13)) == placed for one in chart.placements)
-    assert placed or chart.gaps
+    has_houses = birth.has_time and birth.latitude is not None
+    assert (chart.houses is not None) == has_houses
+    assert all((one.house in range(1, 13)) == has_houses for one in chart.placements)
+    assert has_houses or chart.gaps
     assert len(set(chart.features)) == len(chart.features)
     assert all(0 <= one.longitude < 360 for one in chart.placements)
     assert all(one.sign in (None, sign_at(one.longitude)) for one in chart.placements)

@@ -15,7 +15,7 @@ from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.directory import use_skill_offer
 from recto.skills.expert import ExpertInput, expert
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.skill import Skill
 from tests.models.test_demo import call_row, result, user
 
@@ -57,7 +57,7 @@ class Scene:
     """State of a thread: the active skill, and the stored data of the user."""
 
     skill: str = ""
-    known: KnownData = KnownData()
+    user_data: KnownData = KnownData()
 
     def page(self, *messages: Json) -> bytes:
         skills = list(SKILLS.values())
@@ -72,13 +72,13 @@ class Scene:
     def _system(self) -> str:
         if not self.skill:
             return "# Vibe\n\n你是 Vibe。"
-        return render(expert(SKILLS[self.skill], self.known, ExpertInput(locale="zh")).prompt, "zh")
+        return render(expert(SKILLS[self.skill], self.user_data, ExpertInput(locale="zh")).prompt, "zh")
 
 
 SELECT = Scene()
 IN_BAZI = Scene(skill="bazi")
-KNOWN = KnownData(profile={"birth_info": BIRTH}, skill_data={"bazi": CHART})
-READY = Scene(skill="bazi", known=KNOWN)
+USER_DATA = KnownData(profile={"birth_info": BIRTH}, skill_data={"bazi": CHART})
+READY = Scene(skill="bazi", user_data=USER_DATA)
 
 
 def calls(scene: Scene, *messages: Json) -> list[DemoCall]:
@@ -113,18 +113,18 @@ def test_S3_words_that_ask_for_a_skill_take_it_up(words: str, skill: str):
 @given(st.text(max_size=40), st.sampled_from([SELECT, IN_BAZI, READY]))
 def test_S3_whatever_is_said_only_what_is_offered_is_called(words: str, scene: Scene):
     page = json.loads(scene.page(user(words)))
-    offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in page["tools"]}
+    parameters_by_tool = {tool["function"]["name"]: tool["function"]["parameters"] for tool in page["tools"]}
     for name, arguments in calls(scene, user(words)):
-        assert name in offered
+        assert name in parameters_by_tool
         if name == "use_skill":
-            assert arguments["skill"] in offered[name]["properties"]["skill"]["enum"]
+            assert arguments["skill"] in parameters_by_tool[name]["properties"]["skill"]["enum"]
 
 
 @pytest.mark.parametrize("words", ["算了吧，谢谢", "换个话题", "leave", "Never mind!"])
 def test_S4_who_wants_to_leave_a_skill_leaves_it(words: str):
     assert calls(READY, user(words)) == [("use_skill", {"skill": "core"})]
-    left = done("use_skill", {"status": "activated", "skill": "core"}, {"skill": "core"})
-    assert text(SELECT, user(words), *left) == text(SELECT, user(words))
+    left_skill = done("use_skill", {"status": "activated", "skill": "core"}, {"skill": "core"})
+    assert text(SELECT, user(words), *left_skill) == text(SELECT, user(words))
 
 
 @pytest.mark.parametrize(
@@ -137,16 +137,18 @@ def test_S4_who_wants_to_leave_a_skill_leaves_it(words: str):
     ],
 )
 def test_S3_what_is_said_of_a_birth_is_passed_on_as_it_was_said(words: str, birth: str):
-    said = dict(zip(("date", "time", "place", "gender"), birth.split("|"), strict=True))
-    assert calls(IN_BAZI, user(words)) == [("collect_birth_info", {name: one for name, one in said.items() if one})]
+    birth_fields = dict(zip(("date", "time", "place", "gender"), birth.split("|"), strict=True))
+    assert calls(IN_BAZI, user(words)) == [
+        ("collect_birth_info", {name: one for name, one in birth_fields.items() if one})
+    ]
 
 
 def test_it_never_calls_a_tool_twice_in_a_turn():
-    asked, answers = user("八字，生于1990-05-04"), list[Json]()
-    seen: list[str] = []
+    question, answers = user("八字，生于1990-05-04"), list[Json]()
+    called_names: list[str] = []
     # Tools that answer without changing anything.
-    while wanted := calls(IN_BAZI, asked, *answers):
-        for name, arguments in wanted:
-            answers += done(name, {"status": "saved"}, {**arguments}, f"{len(seen)}")
-            seen.append(name)
-    assert seen == ["collect_birth_info", "compute_bazi"]
+    while next_calls := calls(IN_BAZI, question, *answers):
+        for name, arguments in next_calls:
+            answers += done(name, {"status": "saved"}, {**arguments}, f"{len(called_names)}")
+            called_names.append(name)
+    assert called_names == ["collect_birth_info", "compute_bazi"]

@@ -12,7 +12,7 @@ from recto.conversation.json import Json
 from recto.page.prompt.system_prompt import Case, Datum, render, system_prompt
 from recto.skills.cases import TaggedCase, index_cases
 from recto.skills.expert import ExpertInput, default_sop, expert, features, missing_for
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.skill import BundledFile, Scenario, Skill
 from recto.skills.sop import Equals, Sop, SopStep
 from tests.page.counters import WordCounter

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.sop import (
     AllOf,
     AnyOf,

@@ -22,10 +22,10 @@ from recto.agents.external_tools import is_external, mcp_settings, openapi_setti
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import nearest, value_fault
 from recto.config.frontmatter import LONGEST, MarkdownFile, read_document, read_settings
 from recto.config.problem import Fault, FileProblem
 from recto.config.settings import Limits
+from recto.config.table_check import nearest, value_fault
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError

@@ -14,10 +14,21 @@ from recto.agents.external_tools import McpTable, OpenApiTable, ServerName, exte
 from recto.agents.file_input import FileInput, FileMode
 from recto.agents.fold_table import CostTable, Fold, on_or_off, rule_table
 from recto.agents.profile_schema import schema_faults
-from recto.config.checked import ANY, Count, CountOrZero, Table, TableForm, Zone, check, line_of, nearest, value_fault
 from recto.config.problem import Fault
 from recto.config.run_settings import Mode
 from recto.config.settings import Limits
+from recto.config.table_check import (
+    ANY,
+    Count,
+    CountOrZero,
+    Table,
+    TableForm,
+    Zone,
+    check,
+    line_of,
+    nearest,
+    value_fault,
+)
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.file_formats import format_by_ending
 from recto.conversation.messages import CallForm, ToolCalling

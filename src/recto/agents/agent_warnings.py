@@ -14,7 +14,7 @@ from recto.page.facts import SELECT
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.expert import ExpertInput, expert
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.skill import Skill
 
 NO_PERSONA = "it has no persona, so the built-in one applies. Describe the agent below its settings."

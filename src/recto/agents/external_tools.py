@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from recto.config.checked import Seconds, Table, Word, value_fault
 from recto.config.problem import Fault
+from recto.config.table_check import Seconds, Table, Word, value_fault
 from recto.config.yaml_values import Values
 
 # Prefix of the tool names, with two underscores between. A tool name has up to 64 characters in all.

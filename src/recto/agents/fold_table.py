@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from recto.config.checked import Table
+from recto.config.table_check import Table
 from recto.page.fold.fold_settings import CostSettings, FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule

@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from recto.config.checked import dotted, line_of, short
 from recto.config.problem import Fault
+from recto.config.table_check import dotted, line_of, short
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json, load_object
 

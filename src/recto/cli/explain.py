@@ -20,8 +20,8 @@ from recto.cli.data import open_existing_store
 from recto.cli.external_tools import TryTools, find_external_tools, load_own_tools
 from recto.cli.server_entry import tool_probe
 from recto.cli.server_settings import load_settings
-from recto.config.checked import nearest
 from recto.config.settings import ServerSettings
+from recto.config.table_check import nearest
 from recto.config.zones import zone_of_server
 from recto.conversation.input.run_input import RunOptions
 from recto.conversation.json import Json, dump
@@ -35,7 +35,7 @@ from recto.page.prompt.system_prompt import SystemPrompt
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target
 from recto.page.wire.formats import SPEAKERS, wire_named
-from recto.skills.known import FREE_TIER, SKILL_DATA, KnownData
+from recto.skills.known_data import FREE_TIER, SKILL_DATA, KnownData
 from recto.skills.skill import CORE, Skill
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from recto.agents.external_tools import is_external
 from recto.agents.folders import LoadedAgents
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import SECRETS
-from recto.config.checked import nearest
 from recto.config.problem import FileProblem
 from recto.config.settings import ServerSettings
+from recto.config.table_check import nearest
 
 if TYPE_CHECKING:
     from recto.agents.agent import Agent

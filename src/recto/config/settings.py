@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from recto.config.access_settings import AuthSettings, BodyLimits, ConnectionLimits, GateSettings, StreamLimits
-from recto.config.checked import Count, CountOrZero, Seconds, Table
 from recto.config.file_settings import DocumentSettings, OutboundSettings, PictureSettings, PoolSettings, UploadRules
 from recto.config.gateway_settings import GatewaySettings
 from recto.config.network_settings import NetworkSettings
@@ -36,6 +35,7 @@ from recto.config.run_settings import (
     WorkSettings,
 )
 from recto.config.setting import NAME, Range, setting
+from recto.config.table_check import Count, CountOrZero, Seconds, Table
 from recto.config.zones import check_zone
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from recto.config.checked import Table, TableForm, Word, check, value_fault
 from recto.config.problem import Fault, FileProblem
+from recto.config.table_check import Table, TableForm, Word, check, value_fault
 from recto.page.prompt.system_prompt import Case
 from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile

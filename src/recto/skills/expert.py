@@ -11,7 +11,16 @@ from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases
-from recto.skills.known import FEATURES, MADE_OF, SKILL_DATA, KnownData, clean_value, render_value, without, words_in
+from recto.skills.known_data import (
+    FEATURES,
+    MADE_OF,
+    SKILL_DATA,
+    KnownData,
+    clean_value,
+    render_value,
+    without,
+    words_in,
+)
 from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 

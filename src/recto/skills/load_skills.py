@@ -9,14 +9,14 @@ from typing import Annotated, NamedTuple, cast
 
 from pydantic import BeforeValidator, Field
 
-from recto.config.checked import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
 from recto.config.frontmatter import LONGEST, read_settings
 from recto.config.problem import Fault, FileProblem
+from recto.config.table_check import Table, TableForm, check, dotted, line_of, nearest, short, value_fault
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json
 from recto.skills.bundled import MOST_FILES, bundled_files
 from recto.skills.cases import CASES, is_case, read_cases
-from recto.skills.known import PLAIN
+from recto.skills.known_data import PLAIN
 from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
 from recto.skills.safe_path import UnreadableFile, read_within
 from recto.skills.skill import Skill

@@ -15,11 +15,11 @@ from typing import Annotated, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from recto.config.checked import Table, TableForm, Word, check, line_of, short, value_fault
 from recto.config.problem import Fault, FileProblem
+from recto.config.table_check import Table, TableForm, Word, check, line_of, short, value_fault
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
-from recto.skills.known import PLAIN, SKILL_DATA
+from recto.skills.known_data import PLAIN, SKILL_DATA
 from recto.skills.localized import LocalizedFile
 from recto.skills.skill import BIRTH_INFO, CORE, Scenario, Skill
 

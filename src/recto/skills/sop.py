@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from recto.conversation.json import Json
 from recto.conversation.locale import language
-from recto.skills.known import KnownData, is_empty
+from recto.skills.known_data import KnownData, is_empty
 
 DUE, NOT_DUE = "→", "-"
 # A tool may complete the step within the turn, so the text says how to continue.

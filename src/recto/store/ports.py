@@ -13,7 +13,7 @@ from recto.conversation.log import Entry, FoldStep
 from recto.conversation.message_files import FileRef
 from recto.page.body import Segment
 from recto.page.savings import Saving
-from recto.skills.known import FREE_TIER
+from recto.skills.known_data import FREE_TIER
 
 Purpose: TypeAlias = Literal["reply", "summary", "title"]
 Status: TypeAlias = Literal["queued", "running", "ended"]

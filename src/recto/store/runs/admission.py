@@ -17,7 +17,7 @@ from recto.conversation.input.run_input import ResumeItem, stored_input
 from recto.conversation.json import load
 from recto.conversation.log import View
 from recto.errors import Conflict, LimitReached, NotFound, WireError
-from recto.skills.known import FREE_TIER
+from recto.skills.known_data import FREE_TIER
 from recto.store.database.database import lock_thread, lock_user
 from recto.store.files.files import add_refs, lock_attachments
 from recto.store.log.entry_rows import read_turn

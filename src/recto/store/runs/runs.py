@@ -13,7 +13,7 @@ from typing import cast
 from sqlalchemy import Connection, and_, bindparam, case, exists, func, literal, null, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from recto.skills.known import FREE_TIER
+from recto.skills.known_data import FREE_TIER
 from recto.store.cursor import decode_cursor, encode_cursor
 from recto.store.database.database import Repository, priority_write, read_transaction, write_transaction
 from recto.store.ports import Admission, AdmissionResult, Cancel, Claimant, Lease, RecordResult, RunChange, StoredRun

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Table, and_, bindparam, delete, func, select
 
 from recto.conversation.json import Json, dump, load, scrub
 from recto.errors import InvalidRequest, LeaseLost, WireError
-from recto.skills.known import FREE_TIER
+from recto.skills.known_data import FREE_TIER
 from recto.store.database.database import Repository, read_transaction, write_transaction
 from recto.store.ports import CallEnd, Lease
 from recto.store.runs.run_rows import IS_HELD, lease_values

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
 
 from recto.agents.external_tools import OpenApiSettings
-from recto.config.checked import nearest
+from recto.config.table_check import nearest
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Data, File, Text, ToolOffer
 from recto.conversation.next_step import INVALID_ARGUMENTS

@@ -11,7 +11,7 @@ import mcp_types
 from mcp.client import Client
 
 from recto.agents.external_tools import BETWEEN, McpSettings
-from recto.config.checked import nearest
+from recto.config.table_check import nearest
 from recto.conversation.json import Json, dump, load, load_object
 from recto.conversation.messages import Data, File, FileKind, Text, ToolOffer, ToolPart
 from recto.conversation.next_step import INVALID_ARGUMENTS

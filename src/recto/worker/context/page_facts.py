@@ -15,7 +15,7 @@ from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
 from recto.page.steps.compact import is_due, is_full
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.skill import Skill
 from recto.worker.context.prompt_context import (
     PromptContext,

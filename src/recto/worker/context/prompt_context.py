@@ -23,7 +23,7 @@ from recto.page.prompt.system_prompt import Prompt
 from recto.page.text.cut import FULL_ENOUGH, common_length
 from recto.page.text.tokens import TokenCounter
 from recto.skills.expert import ExpertInput, expert
-from recto.skills.known import KnownData
+from recto.skills.known_data import KnownData
 from recto.skills.skill import Skill
 from recto.tools.builtin.skill_tools import read_skill_file, use_skill
 from recto.tools.documents.read_many import NO_TEXT, Unread, failure, read_each

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 from recto.agents.profile_schema import check_profile
-from recto.config.checked import nearest
+from recto.config.table_check import nearest
 from recto.conversation.events import ActivityUpdate, Event
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view

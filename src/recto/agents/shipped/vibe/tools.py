@@ -45,7 +45,7 @@ from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
 from recto.conversation.locale import language
 from recto.errors import ToolError
-from recto.skills.known import FEATURES, MADE_OF
+from recto.skills.known_data import FEATURES, MADE_OF
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext, ToolProfile
 

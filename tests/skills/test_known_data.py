@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.skills.known import DEEPEST, KnownData, clean_value, is_empty, render_value, words_in
+from recto.skills.known_data import DEEPEST, KnownData, clean_value, is_empty, render_value, words_in
 
 USER_DATA = KnownData(
     profile={"birth_info": {"date": "1990-05-15", "time": "", "hours": 0}, "extracted": []},
