@@ -259,7 +259,6 @@ COMMON_SHARE = 0.5
 # The largest share of ASCII in words with such letters; in European languages most letters are ASCII.
 ASCII_SHARE = 0.1
 CAPITAL = 0.9
-_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
 _WORD_WITH_LETTERS = re.compile(rb"[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*+")
 _ASCII_LETTER = re.compile(rb"[A-Za-z]")
 
@@ -267,7 +266,7 @@ _ASCII_LETTER = re.compile(rb"[A-Za-z]")
 def guess_by_alphabet(sample: bytes) -> str | None:
     """Return the encoding in which the sample is words of an alphabet; None if there is no such encoding."""
     words = b"".join(_WORD_WITH_LETTERS.findall(sample))
-    high = _HIGH_BYTE.findall(words)
+    high = NOT_ASCII.findall(words)
     if len(high) < FEWEST_LETTERS or len(_ASCII_LETTER.findall(words)) > ASCII_SHARE * len(words):
         return None
     data = b"".join(high)

@@ -27,7 +27,9 @@ def bad_pool(way: str, *words: str, settings: PoolSettings | None = None) -> Par
 async def frames_of(
     parsers: Parsers, name: str, data: bytes = b"data", *, owner: str = "a", limits: ParseLimits | None = None
 ) -> list[Frame]:
-    task = Task(format=name.rsplit(".", 1)[-1], name=name, limits=limits or ParseLimits())
+    # Not plain text, which needs no process, unless the name says so.
+    format = name.rpartition(".")[2] if "." in name else "ipynb"
+    task = Task(format=format, name=name, limits=limits or ParseLimits())
     return [frame async for frame in parsers.parse(owner, task, in_pieces(data))]
 
 

@@ -12,7 +12,7 @@ from tests.files.parsing.a_pool import children, text_from
 
 async def main() -> None:
     parsers = Parsers(PoolSettings(sandbox=""), command=[sys.executable, *sys.argv[2:]])
-    await text_from(parsers, "a.txt", b"hello")
+    await text_from(parsers, "a.html", b"hello")
     Path(sys.argv[1]).write_text(" ".join(map(str, children())))
     print(os.getpid(), flush=True)
     await asyncio.Event().wait()

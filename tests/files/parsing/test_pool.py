@@ -143,10 +143,10 @@ async def test_D7_a_file_that_is_too_large_is_refused_before_a_child_is_asked(
     ("way", "code", "logged"),
     [
         *(
-            (way, "crashed", "broke down")
+            (way, "crashed", "process failed")
             for way in ("garbage", "no_json", "huge_frame", "half_a_frame", "wrong_order")
         ),
-        *(("dies", "crashed", "broke down: ChildGone"), ("is_killed", "memory", "")),
+        *(("dies", "crashed", "process failed: ChildGone"), ("is_killed", "memory", "")),
         ("out_of_memory", "memory", "memory allocation of"),
     ],
 )
@@ -203,7 +203,7 @@ async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, clock: Loo
     assert isinstance(first_frame, FoundElements)
     if way == "starts_others":
         asyncio.get_running_loop().call_soon(clock.advance, LONG.seconds + 1)
-    with pytest.raises(FileRefused, match=r"stopped|broke down"):
+    with pytest.raises(FileRefused, match=r"stopped|crashed"):
         await anext(frames)
     await until(lambda: not lives(int(first_frame.elements[0].text)))
 

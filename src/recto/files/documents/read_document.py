@@ -85,11 +85,7 @@ async def read_document(
         await parsers.close()
 
 
-def ignore_extent(extent: Extent) -> None:
-    """Ignore the progress."""
-
-
-async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ignore_extent) -> ReadDocument:
+async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = lambda _: None) -> ReadDocument:
     """Read a complete document with running parsers. Raise FileRefused if nothing of it can be read."""
     name = safe_name(reading.name or (reading.source.name if isinstance(reading.source, Path) else ""))
     start, elements, incomplete, pages = DocumentStart(), list[Element](), "", 0

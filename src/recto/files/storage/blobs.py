@@ -33,17 +33,17 @@ def check_name(name: str) -> str:
 async def try_out(storage: Storage) -> None:
     """Write, read and delete a few bytes. Raise StorageDown."""
     name = f"{PROBE}{new_id()}"
-    await storage.write(name, _few_bytes())
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield FEW_BYTES
+
+    await storage.write(name, pieces())
     try:
-        async with aclosing(storage.read(name)) as pieces:
-            data = b"".join([piece async for piece in pieces])
+        async with aclosing(storage.read(name)) as stored:
+            data = b"".join([piece async for piece in stored])
     except NotFound:
         data = b""
     finally:
         await storage.delete([name])
     if data != FEW_BYTES:
         raise StorageDown(problem="what was written to it could not be read back")
-
-
-async def _few_bytes() -> AsyncGenerator[bytes]:
-    yield FEW_BYTES

@@ -96,10 +96,8 @@ def shown_cells(data: bytes) -> list[ShownCells]:
         if kind == _BOOK_SHEET and record[5:6] == bytes([_WORKSHEET]):
             starts.append(int.from_bytes(record[:4], "little"))
         elif kind == _FORMAT:
-            wide = record[4:5] == b"\1"
-            codes[int.from_bytes(record[:2], "little")] = record[5:].decode(
-                "utf-16-le" if wide else "latin-1", "replace"
-            )
+            encoding = "utf-16-le" if record[4:5] == b"\1" else "latin-1"
+            codes[int.from_bytes(record[:2], "little")] = record[5:].decode(encoding, "replace")
         elif kind == _STYLE:
             styles.append(int.from_bytes(record[2:4], "little"))
     shapes: list[Shape] = [shape_of(number, codes.get(number)) for number in styles]
