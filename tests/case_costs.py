@@ -15,10 +15,10 @@ CPU_SECONDS = float(os.environ.get("TEST_CPU_SECONDS", "2.5"))
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     before = cpu_seconds()
     yield
-    spent = cpu_seconds() - before
-    if spent > CPU_SECONDS and item.get_closest_marker("full") is None:
+    seconds = cpu_seconds() - before
+    if seconds > CPU_SECONDS and item.get_closest_marker("full") is None:
         pytest.fail(
-            f"This test took {spent:.1f} s of CPU time; the fast tier allows {CPU_SECONDS} s. "
+            f"This test took {seconds:.1f} s of CPU time; the fast tier allows {CPU_SECONDS} s. "
             "Test the behaviour at a lower level, use less input, or mark the test with @pytest.mark.full.",
             pytrace=False,
         )

@@ -24,9 +24,9 @@ def standstill_limit() -> float:
 
     They are a quarter of a second, more where a busy machine makes a fixed piece of work dearer.
     """
-    begun = time.thread_time()
+    start = time.thread_time()
     assert sum(number % 7 for number in range(1_000_000))
-    return max(0.25, 4 * (time.thread_time() - begun))
+    return max(0.25, 4 * (time.thread_time() - start))
 
 
 class Running(Protocol):
@@ -42,7 +42,7 @@ class Costs:
 
     standstill: float = float("inf")
     peak: int = 0
-    kept: int = 0
+    memory: int = 0
     child: int = 0
 
 
@@ -64,7 +64,7 @@ def costs_of(server: Running, attack: Callable[[], object]) -> Costs:
         costs.standstill = min(costs.standstill, max(work))
         if costs.standstill < standstill_limit():
             break
-    costs.kept = resident(server.pid) - before
+    costs.memory = resident(server.pid) - before
     return costs
 
 
@@ -74,10 +74,10 @@ def _watch(server: Running, is_over: threading.Event, work: list[float], costs: 
     try:
         # Once at least: some attacks are over at once.
         while not work or not is_over.wait(PAUSE_SECONDS):
-            begun = worked(server.pid)
+            start = worked(server.pid)
             connection.request("GET", "/healthz")
             assert connection.getresponse().read()
-            work.append(worked(server.pid) - begun)
+            work.append(worked(server.pid) - start)
             costs.peak = max(costs.peak, resident(server.pid) - before)
             # A child that is about to be started is for a moment as large as the server.
             started = [child for child in _children_of(server.pid) if _command_of(child) != _command_of(server.pid)]
@@ -106,8 +106,8 @@ def open_sockets(pid: int) -> int:
 def resident(pid: int) -> int:
     """The bytes of a process that are in memory; none once it is gone."""
     with suppress(OSError):
-        found = _RESIDENT.search(Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace"))
-        return int(found[1]) * 1_024 if found else 0
+        match = _RESIDENT.search(Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace"))
+        return int(match[1]) * 1_024 if match else 0
     return 0
 
 
@@ -118,7 +118,7 @@ def _resident_tree(pid: int) -> int:
 def _children_of(pid: int) -> list[int]:
     with suppress(OSError):
         lists = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
-        return [int(child) for listed in lists for child in listed.split()]
+        return [int(child) for line in lists for child in line.split()]
     return []
 
 

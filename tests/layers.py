@@ -219,14 +219,14 @@ def cycles(modules: Sequence[Module]) -> list[str]:
 def cycle_through(graph: dict[str, list[str]], start: str) -> list[str] | None:
     """Return the shortest import path from a module back to itself."""
     queue = [[start]]
-    seen: set[str] = set()
+    ids: set[str] = set()
     while queue:
         path = queue.pop(0)
         for following in graph[path[-1]]:
             if following == start:
                 return [*path, start]
-            if following not in seen:
-                seen.add(following)
+            if following not in ids:
+                ids.add(following)
                 queue.append([*path, following])
     return None
 
@@ -392,8 +392,8 @@ def parameters(function: Function) -> int:
     spec = function.args
     positional = [*spec.posonlyargs, *spec.args]
     rest = [one for one in (spec.vararg, spec.kwarg) if one]
-    bound = bool(positional) and positional[0].arg in {"self", "cls"}
-    return len(positional) + len(spec.kwonlyargs) + len(rest) - bound
+    is_bound_method = bool(positional) and positional[0].arg in {"self", "cls"}
+    return len(positional) + len(spec.kwonlyargs) + len(rest) - is_bound_method
 
 
 def depth(body: Sequence[ast.stmt]) -> int:

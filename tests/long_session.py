@@ -31,7 +31,7 @@ Fields: TypeAlias = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Known:
+class TracedSession:
     """A session as a file has it, and what is known of it before anything has read it.
 
     `folds` counts, by rule, the results that newer ones stand for at its end; `guesses` the calls after the first one
@@ -78,16 +78,19 @@ Step: TypeAlias = str | Reply | Compaction
 
 
 @cache
-def sessions() -> tuple[Known, ...]:
+def sessions() -> tuple[TracedSession, ...]:
     steps = tuple(_Agent(Random(7)).work())
-    made = {"pi": _pi(steps), "claude-code": _claude_code(steps), "codex": _codex(steps)}
-    known = [_known(name, steps, "".join(json.dumps(row) + "\n" for row in rows)) for name, rows in made.items()]
+    sessions_made = {"pi": _pi(steps), "claude-code": _claude_code(steps), "codex": _codex(steps)}
+    session = [
+        _make_session(name, steps, "".join(json.dumps(row) + "\n" for row in rows))
+        for name, rows in sessions_made.items()
+    ]
     folder = os.environ.get("TRACES_FOLDER")
-    return (*known, _recorded(Path(folder))) if folder else tuple(known)
+    return (*session, _recorded(Path(folder))) if folder else tuple(session)
 
 
-def _recorded(folder: Path) -> Known:
-    return Known(
+def _recorded(folder: Path) -> TracedSession:
+    return TracedSession(
         name="recorded",
         data=(folder / "pi_before-compaction.jsonl").read_bytes(),
         root="/Users/badlogic/workspaces/pi-mono",
@@ -101,23 +104,23 @@ def _recorded(folder: Path) -> Known:
     )
 
 
-def _known(name: str, steps: Sequence[Step], text: str) -> Known:
+def _make_session(name: str, steps: Sequence[Step], text: str) -> TracedSession:
     replies = [step for step in steps if isinstance(step, Reply)]
     calls = [call for reply in replies for call in reply.calls]
-    answered = [call for call in calls if call.output is not None]
+    answered_calls = [call for call in calls if call.output is not None]
     before = steps[: next(place for place, step in enumerate(steps) if isinstance(step, Compaction))]
-    return Known(
+    return TracedSession(
         name=name,
         data=text.encode(),
         root=ROOT,
         note="1 compaction is ignored: the whole log is read.",
         roles={
             "assistant": len(replies),
-            "tool": len(answered),
+            "tool": len(answered_calls),
             "user": sum(isinstance(step, str) for step in steps),
         },
         errors=sum(call.failed for call in calls),
-        unanswered=len(calls) - len(answered),
+        unanswered=len(calls) - len(answered_calls),
         folds=_folds(steps, of_reads=name != "codex"),
         guesses=sum(isinstance(step, Reply) for step in before) - 1,
     )
@@ -166,16 +169,16 @@ class _Agent:
                 yield self._reply()
 
     def _say(self, words: int) -> str:
-        return self._seen(" ".join(self.random.choices(WORDS, k=words)) + ".")
+        return self._replace_text(" ".join(self.random.choices(WORDS, k=words)) + ".")
 
-    def _seen(self, text: str) -> str:
+    def _replace_text(self, text: str) -> str:
         self.characters += len(text)
         return text
 
     def _reply(self, *calls: Call) -> Reply:
         tokens = round(self.characters / 3.2 * self.random.uniform(0.995, 1.005))
         for call in calls:
-            self._seen(call.about + (call.output or ""))
+            self._replace_text(call.about + (call.output or ""))
         silent = bool(calls) and self.random.random() < 0.5
         return Reply(text="" if silent else self._say(8), calls=calls, tokens=tokens)
 
@@ -184,8 +187,8 @@ class _Agent:
         id, roll, failed = f"call_{self.calls}", self.random.random(), self.random.random() < 0.05
         path = self.random.choices(self.files, weights=[1 / (n + 1) for n in range(len(self.files))])[0]
         if roll < 0.3:
-            spelled = self.random.choice((path, f"{ROOT}/{path}"))
-            return Call(id=id, tool="read", about=spelled, output=self._output(failed, 60), failed=failed)
+            spelling = self.random.choice((path, f"{ROOT}/{path}"))
+            return Call(id=id, tool="read", about=spelling, output=self._output(failed, 60), failed=failed)
         if roll < 0.55:
             return Call(id=id, tool="edit", about=path, output=self._output(failed, 1), failed=failed)
         return Call(id=id, tool="bash", about=f"pytest -q {path}", output=self._output(failed, 20), failed=failed)

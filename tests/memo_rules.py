@@ -48,21 +48,23 @@ class Use:
 
 def wrong_memos(modules: Sequence[Module]) -> Iterator[str]:
     """Functions that are kept by and must not be."""
-    known = {module.name: dict(_top_functions(module)) for module in modules}
+    functions = {module.name: dict(_top_functions(module)) for module in modules}
     uses = list(_uses(modules))
     for use in uses:
         for argument in use.call.args[2:]:
             if isinstance(argument, DISPLAYS):
                 yield f"{use.where}: {ast.unparse(argument)} is no key. Give {use.keeper} what is hashable and stays."
     for use in (*uses, *_handed_on(modules, uses)):
-        found = _found(use.function, use.module, known)
-        if found:
-            yield from (f"{use.where}: {problem}" for problem in _problems(*found, KEEPERS[use.keeper][1]))
-            yield from (f"{use.where}: {problem}" for problem in _grows(found[1]) if use.keeper == "memoise_prefix")
+        definition = _find_definition(use.function, use.module, functions)
+        if definition:
+            yield from (f"{use.where}: {problem}" for problem in _problems(*definition, KEEPERS[use.keeper][1]))
+            yield from (
+                f"{use.where}: {problem}" for problem in _grows(definition[1]) if use.keeper == "memoise_prefix"
+            )
         elif _parameter_of(use) is None:
             name = ast.unparse(use.function)
             yield f"{use.where}: {name} is no function at the top of a module of ours. {use.keeper} would not know it."
-    for module, function in _recent(modules, known):
+    for module, function in _recent(modules, functions):
         yield from (f"{module.where}:{function.lineno}: {problem}" for problem in _problems(module, function, 0))
 
 
@@ -75,16 +77,16 @@ def _handed_on(modules: Sequence[Module], uses: Sequence[Use]) -> Iterator[Use]:
         if use.within is None or place is None or (use.within.name, place) in done:
             continue
         done.add((use.within.name, place))
-        found = [
-            Use(module=module, call=call, keeper="memoise", function=given, within=within)
+        new_uses = [
+            Use(module=module, call=call, keeper="memoise", function=argument, within=within)
             for module, call, within in _calls(modules)
-            if (given := _given(call, use.within.name, place)) is not None
+            if (argument := _find_argument(call, use.within.name, place)) is not None
         ]
-        yield from found
-        waiting += found
+        yield from new_uses
+        waiting += new_uses
 
 
-def _given(call: ast.Call, name: str, place: int) -> ast.expr | None:
+def _find_argument(call: ast.Call, name: str, place: int) -> ast.expr | None:
     """What a call gives for a parameter of this function, called itself or by who keeps what it says."""
     match call:
         case ast.Call(func=ast.Name(id=called), args=args) if called == name and len(args) > place:
@@ -102,8 +104,8 @@ def other_caches(modules: Sequence[Module]) -> Iterator[str]:
         if module.name == MEMO:
             continue
         for name, function in functions(module.tree):
-            kept = [node for node in function.decorator_list if set(_names(node)) & set(CACHES)]
-            yield from [f"{module.where}:{name}"] if kept else []
+            decorators = [node for node in function.decorator_list if set(_names(node)) & set(CACHES)]
+            yield from [f"{module.where}:{name}"] if decorators else []
         for node in ast.walk(module.tree):
             match node:
                 case ast.Call(func=ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name))) if name in CACHES:
@@ -129,16 +131,16 @@ def _calls(modules: Sequence[Module]) -> Iterator[tuple[Module, ast.Call, Functi
 
 
 def _recent(
-    modules: Sequence[Module], known: Mapping[str, Mapping[str, Function]]
+    modules: Sequence[Module], functions: Mapping[str, Mapping[str, Function]]
 ) -> Iterator[tuple[Module, Function]]:
     for module in modules:
-        for function in known[module.name].values():
+        for function in functions[module.name].values():
             if any(set(_names(node)) & set(RECENT) for node in function.decorator_list):
                 yield module, function
         for node in ast.walk(module.tree):
             match node:
                 case ast.Call(func=ast.Call(func=ast.Name(id=name)), args=[ast.Name(id=kept)]) if name in RECENT:
-                    yield module, known[module.name][kept]
+                    yield module, functions[module.name][kept]
                 case _:
                     pass
 
@@ -149,18 +151,18 @@ def _top_functions(module: Module) -> Iterator[tuple[str, Function]]:
             yield node.name, node
 
 
-def _found(
-    name: ast.expr, module: Module, known: Mapping[str, Mapping[str, Function]]
+def _find_definition(
+    name: ast.expr, module: Module, functions: Mapping[str, Mapping[str, Function]]
 ) -> tuple[Module, Function] | None:
     if not isinstance(name, ast.Name):
         return None
-    if name.id in known[module.name]:
-        return module, known[module.name][name.id]
+    if name.id in functions[module.name]:
+        return module, functions[module.name][name.id]
     imports = [node for node in module.tree.body if isinstance(node, ast.ImportFrom)]
-    found = [(node.module or "", alias) for node in imports for alias in node.names]
-    for home, alias in found:
-        if (alias.asname or alias.name) == name.id and alias.name in known.get(home, {}):
-            return Module(name=home, path=module.path, where=home, text=""), known[home][alias.name]
+    found_imports = [(node.module or "", alias) for node in imports for alias in node.names]
+    for home, alias in found_imports:
+        if (alias.asname or alias.name) == name.id and alias.name in functions.get(home, {}):
+            return Module(name=home, path=module.path, where=home, text=""), functions[home][alias.name]
     return None
 
 
@@ -196,7 +198,7 @@ def _grows(function: Function) -> Iterator[str]:
 
 def _changed(function: Function) -> Iterator[str]:
     """What it is given, and changes."""
-    given = {parameter.arg for parameter in _parameters(function)} - set(_made_anew(function))
+    parameters = {parameter.arg for parameter in _parameters(function)} - set(_made_anew(function))
     for node in _own(function):
         match node:
             case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
@@ -205,7 +207,7 @@ def _changed(function: Function) -> Iterator[str]:
                 target = value
             case _:
                 continue
-        if _root(target) in given:
+        if _root(target) in parameters:
             yield ast.unparse(target)
 
 

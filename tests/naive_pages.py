@@ -48,21 +48,21 @@ class PageSettings:
 # The check
 
 
-def check_page(body: bytes, said: Sequence[Row], settings: PageSettings, now: float | None = None) -> None:
+def check_page(body: bytes, log_rows: Sequence[Row], settings: PageSettings, now: float | None = None) -> None:
     """Compare a request with what was said before it, message by message. `now` is in milliseconds.
 
     Before the conversation there may be a system prompt, and before a user's words a reminder: those are not judged.
     """
-    sent = cast("list[Row]", json.loads(body)["messages"])
-    expected = expected_page(said, settings, now)
-    while sent and sent[0]["role"] == "system" and (not expected or expected[0]["role"] != "system"):
-        sent = sent[1:]
-    roles = [row["role"] for row in sent]
+    sent_rows = cast("list[Row]", json.loads(body)["messages"])
+    expected = expected_page(log_rows, settings, now)
+    while sent_rows and sent_rows[0]["role"] == "system" and (not expected or expected[0]["role"] != "system"):
+        sent_rows = sent_rows[1:]
+    roles = [row["role"] for row in sent_rows]
     assert roles == [row["role"] for row in expected], f"{roles} were sent"
     ids = list[object]()
-    for place, (row, wanted) in enumerate(zip(sent, expected, strict=True)):
-        is_same = calls_of(row) == calls_of(wanted) and says_the_same(row, wanted)
-        assert is_same, f"message {place}, sent {str(row)[:500]}, expected {str(wanted)[:500]}"
+    for place, (row, wanted_part) in enumerate(zip(sent_rows, expected, strict=True)):
+        is_same = calls_of(row) == calls_of(wanted_part) and says_the_same(row, wanted_part)
+        assert is_same, f"message {place}, sent {str(row)[:500]}, expected {str(wanted_part)[:500]}"
         if row["role"] == "tool":
             assert [row["tool_call_id"]] == ids[:1], f"message {place} answers {row['tool_call_id']}, but {ids} wait"
             ids = ids[1:]
@@ -72,17 +72,17 @@ def check_page(body: bytes, said: Sequence[Row], settings: PageSettings, now: fl
     assert not ids, f"calls {ids} at the end are not answered"
 
 
-def expected_page(said: Sequence[Row], settings: PageSettings, now: float | None = None) -> list[Row]:
+def expected_page(log_rows: Sequence[Row], settings: PageSettings, now: float | None = None) -> list[Row]:
     """The conversation as the model has to get it: without orphans, then folded."""
-    newest = max([own_time(row) for row in said], default=0)
-    return fold(without_orphans(said), settings, newest if now is None else now)
+    newest = max([own_time(row) for row in log_rows], default=0)
+    return fold(without_orphans(log_rows), settings, newest if now is None else now)
 
 
-def says_the_same(sent: Row, wanted: Row) -> bool:
+def says_the_same(row: Row, expected: Row) -> bool:
     """Whether the words are those expected. Our own tags in results are made harmless, which is not judged here."""
-    here, there = texts_of(sent), texts_of(wanted)
+    here, there = texts_of(row), texts_of(expected)
     # A failed result says in words that it failed, before its own.
-    if sent["role"] == "user" or wanted.get("messageStatus") == "error":
+    if row["role"] == "user" or expected.get("messageStatus") == "error":
         return "".join(here).strip().endswith("".join(there).strip())
     return [text.replace("&lt;", "<") for text in here] == [text.replace("&lt;", "<") for text in there]
 
@@ -90,26 +90,26 @@ def says_the_same(sent: Row, wanted: Row) -> bool:
 # R10: no orphans
 
 
-def without_orphans(said: Sequence[Row]) -> list[Row]:
+def without_orphans(log_rows: Sequence[Row]) -> list[Row]:
     """Answered calls with their results right behind them, in the order of the calls; and all words."""
     waiting = dict[object, tuple[int, int]]()
     answers = dict[tuple[int, int], Row]()
-    for place, row in enumerate(said):
+    for place, row in enumerate(log_rows):
         # Of two calls of one id in a message the first counts; one of an older message is never answered.
         first = {call["id"]: (place, number) for number, call in reversed([*enumerate(calls_in(row))])}
         waiting |= first
         if row["role"] == "tool" and row["tool_call_id"] in waiting:
             answers[waiting.pop(row["tool_call_id"])] = row
-    kept = list[Row]()
-    for place, row in enumerate(said):
+    kept_rows = list[Row]()
+    for place, row in enumerate(log_rows):
         if row["role"] in ("user", "system", "developer"):
-            kept.append(row)
+            kept_rows.append(row)
         elif row["role"] == "assistant":
             calls = [call for number, call in enumerate(calls_in(row)) if (place, number) in answers]
             if calls or "".join(texts_of(row)).strip():
-                kept.append({**row, "tool_calls": calls})
-            kept += [answers[place, number] for number in range(len(calls_in(row))) if (place, number) in answers]
-    return kept
+                kept_rows.append({**row, "tool_calls": calls})
+            kept_rows += [answers[place, number] for number in range(len(calls_in(row))) if (place, number) in answers]
+    return kept_rows
 
 
 # R2-R9: what is old
@@ -117,35 +117,35 @@ def without_orphans(said: Sequence[Row]) -> list[Row]:
 
 def fold(rows: Sequence[Row], settings: PageSettings, now: float) -> list[Row]:
     """The rows with placeholders in the place of what newer ones stand for."""
-    folded = [dict(row) for row in rows]
-    asked, times = functions_of(rows), times_of(rows)
+    new_rows = [dict(row) for row in rows]
+    functions, times = functions_of(rows), times_of(rows)
     if settings.reads:
-        for place, part in stale_reads(rows, asked, times, settings, settings.reads):
+        for place, part in stale_reads(rows, functions, times, settings, settings.reads):
             if part is None:
-                folded[place]["content"] = settings.reads.placeholder
+                new_rows[place]["content"] = settings.reads.placeholder
             else:
-                blocks = cast("list[Row]", folded[place]["content"])
+                blocks = cast("list[Row]", new_rows[place]["content"])
                 hidden = {**blocks[part], "text": settings.reads.placeholder}
-                folded[place]["content"] = [*blocks[:part], hidden, *blocks[part + 1 :]]
+                new_rows[place]["content"] = [*blocks[:part], hidden, *blocks[part + 1 :]]
     rules = [(settings.commands, False), (settings.searches, True)]
     for rule, is_search in [(rule, is_search) for rule, is_search in rules if rule]:
-        of_rule = [place for place, function in asked.items() if function["name"] in rule.tools]
+        of_rule = [place for place, function in functions.items() if function["name"] in rule.tools]
         good = [place for place in of_rule if not has_failed(rows[place], is_search)]
         for place in old_results(good, times, rule, now):
-            folded[place]["content"] = rule.placeholder
-    return folded
+            new_rows[place]["content"] = rule.placeholder
+    return new_rows
 
 
 def old_results(places: Sequence[int], times: Sequence[float], rule: ToolRule, now: float) -> list[int]:
     """Those of which enough newer ones are there, and that are too old."""
-    ordered = sorted(places, key=lambda place: (times[place], place))
-    older = ordered[: max(len(ordered) - rule.keep, 0)]
+    sorted_places = sorted(places, key=lambda place: (times[place], place))
+    older = sorted_places[: max(len(sorted_places) - rule.keep, 0)]
     return [place for place in older if times[place] and now - times[place] > (rule.minutes or 0) * 60_000]
 
 
 def stale_reads(
     rows: Sequence[Row],
-    asked: Mapping[int, Mapping[str, str]],
+    functions: Mapping[int, Mapping[str, str]],
     times: Sequence[float],
     settings: PageSettings,
     rule: ToolRule,
@@ -153,7 +153,7 @@ def stale_reads(
     """Each stale read by its place; with the place of a part where it was read part by part."""
     files = dict[int, set[str]]()
     reads = dict[str, list[int]]()
-    for place, function in asked.items():
+    for place, function in functions.items():
         if function["name"] in rule.tools:
             files[place] = files_read(rows[place], function["arguments"], settings)
             for file in files[place]:
@@ -163,26 +163,26 @@ def stale_reads(
         places.sort(key=lambda place: (times[place], place))
         fresh.update((file, place) for place in places[-rule.keep :])
     stale = list[tuple[int, int | None]]()
-    for place, brought in files.items():
+    for place, added in files.items():
         parts = parts_of(rows[place])
-        if not parts and brought and all((file, place) not in fresh for file in brought):
+        if not parts and added and all((file, place) not in fresh for file in added):
             stale.append((place, None))
         for part, (path, text) in parts.items():
             file = one_name(path, settings)
-            if file in brought and (file, place) not in fresh and not is_error_text(text):
+            if file in added and (file, place) not in fresh and not is_error_text(text):
                 stale.append((place, part))
     return stale
 
 
 def files_read(row: Row, arguments: str, settings: PageSettings) -> set[str]:
     """The files a result counts as a successful read of."""
-    named = paths_named(parsed(arguments), settings)
-    if not named or row.get("messageStatus") == "error":
+    paths = paths_named(parse(arguments), settings)
+    if not paths or row.get("messageStatus") == "error":
         return set()
     parts = parts_of(row)
     if parts:
         return {one_name(path, settings) for path, text in parts.values() if not is_error_text(text)}
-    return set() if is_error_text("".join(texts_of(row))) else {one_name(path, settings) for path in named}
+    return set() if is_error_text("".join(texts_of(row))) else {one_name(path, settings) for path in paths}
 
 
 def parts_of(row: Row) -> dict[int, tuple[str, str]]:
@@ -239,12 +239,12 @@ def has_failed(row: Row, is_search: bool) -> bool:
     if row.get("messageStatus") == "error" or is_error_text(text):
         return True
     # Behind a report there may be a notice of ours.
-    report = None if is_search else parsed(text.partition("\n\n(")[0])
+    report = None if is_search else parse(text.partition("\n\n(")[0])
     if not isinstance(report, dict):
         return False
-    found = cast("dict[str, object]", report)
-    inner = found.get("metadata")
-    levels = [found, cast("dict[str, object]", inner)] if isinstance(inner, dict) else [found]
+    fields = cast("dict[str, object]", report)
+    inner = fields.get("metadata")
+    levels = [fields, cast("dict[str, object]", inner)] if isinstance(inner, dict) else [fields]
     for level in levels:
         codes = [level[name] for name in ("exitCode", "exit_code", "returncode") if level.get(name)]
         if level.get("stderr") or any(str(code) != "0" for code in codes):
@@ -281,13 +281,13 @@ def row_of(entry: Entry) -> list[Row]:
 
 def functions_of(rows: Sequence[Row]) -> dict[int, Mapping[str, str]]:
     """Of each result that has a call, by its place, what was called: by the nearest call before it with its id (R6)."""
-    called, found = dict[object, Mapping[str, str]](), dict[int, Mapping[str, str]]()
+    calls, results = dict[object, Mapping[str, str]](), dict[int, Mapping[str, str]]()
     for place, row in enumerate(rows):
         for call in calls_in(row):
-            called[call["id"]] = cast("Mapping[str, str]", call["function"])
-        if row["role"] == "tool" and row["tool_call_id"] in called:
-            found[place] = called[row["tool_call_id"]]
-    return found
+            calls[call["id"]] = cast("Mapping[str, str]", call["function"])
+        if row["role"] == "tool" and row["tool_call_id"] in calls:
+            results[place] = calls[row["tool_call_id"]]
+    return results
 
 
 def times_of(rows: Sequence[Row]) -> list[float]:
@@ -325,7 +325,7 @@ def is_error_text(text: str) -> bool:
     return text.strip().startswith("Error:")
 
 
-def parsed(text: str) -> object:
+def parse(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:

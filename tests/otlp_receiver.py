@@ -81,8 +81,8 @@ def _value(value: AnyValue) -> Json:
     kind = value.WhichOneof("value")
     if kind == "array_value":
         return [_value(one) for one in value.array_value.values]
-    found: Json = getattr(value, kind or "string_value")
-    return found
+    value_found: Json = getattr(value, kind or "string_value")
+    return value_found
 
 
 @contextmanager

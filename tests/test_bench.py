@@ -30,13 +30,13 @@ def run(script: str, *options: str) -> str:
 
 @pytest.mark.parametrize("bench", BENCHES)
 def test_a_bench_runs_and_tells_every_figure_of_the_table(bench: str, tmp_path: Path):
-    written = tmp_path / "figures.json"
-    said = run(bench, *BENCHES[bench], "--json", str(written))
-    told = json.loads(written.read_text(encoding="utf-8"))
-    figures = cast("Sequence[GoalRow]", told if isinstance(told, list) else told["goals"])
-    named = {figure["name"] for figure in figures}
-    assert {name for of, name in ROWS if of == bench} - FEWER <= named
-    assert all(figure["value"] >= 0 and figure["name"] in said for figure in figures)
+    encoded = tmp_path / "figures.json"
+    body_row = run(bench, *BENCHES[bench], "--json", str(encoded))
+    row = json.loads(encoded.read_text(encoding="utf-8"))
+    figures = cast("Sequence[GoalRow]", row if isinstance(row, list) else row["goals"])
+    values = {figure["name"] for figure in figures}
+    assert {name for of, name in ROWS if of == bench} - FEWER <= values
+    assert all(figure["value"] >= 0 and figure["name"] in body_row for figure in figures)
 
 
 def test_the_table_tells_met_missed_and_unmeasured_goals(tmp_path: Path):
@@ -53,13 +53,15 @@ def test_the_table_tells_met_missed_and_unmeasured_goals(tmp_path: Path):
 
 
 def test_the_trial_of_a_small_model_counts_calls_and_calls_that_were_shown(tmp_path: Path):
-    written, call = tmp_path / "tries.json", '{"name": "calculator", "arguments": {"expression": "17*23"}}'
-    with ModelServer(lambda asked: Answer(text="Done." if "'tool'" in str(asked.page["messages"]) else call)) as server:
-        where = ("--url", server.url, "--model", "m", "--json", str(written))
-        said = run("small_model", *where, "--tool-calling", "auto", "--tries", "3")
-    tries = json.loads(written.read_text(encoding="utf-8"))
+    encoded, call = tmp_path / "tries.json", '{"name": "calculator", "arguments": {"expression": "17*23"}}'
+    with ModelServer(
+        lambda question: Answer(text="Done." if "'tool'" in str(question.page["messages"]) else call)
+    ) as server:
+        where = ("--url", server.url, "--model", "m", "--json", str(encoded))
+        words = run("small_model", *where, "--tool-calling", "auto", "--tries", "3")
+    tries = json.loads(encoded.read_text(encoding="utf-8"))
     assert {kind: sum(one["is_done"] for one in tries if one["kind"] == kind) for kind in ("skill", "tool")} == {
         "skill": 3,
         "tool": 2,
     }
-    assert "skills taken up" in said
+    assert "skills taken up" in words

@@ -24,13 +24,15 @@ KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has"}
 def instructions() -> list[tuple[str, str]]:
     """Each instruction and its words, comments left out and continued lines joined."""
     lines = [line for line in DOCKERFILE.splitlines() if not line.startswith("#")]
-    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
-    return [(words[0], words[2]) for line in joined.splitlines() if line.strip() for words in [line.partition(" ")]]
+    joined_text = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [
+        (words[0], words[2]) for line in joined_text.splitlines() if line.strip() for words in [line.partition(" ")]
+    ]
 
 
 def last_stage() -> list[tuple[str, str]]:
-    found = instructions()
-    return found[max(place for place, (name, _) in enumerate(found) if name == "FROM") :]
+    found_instructions = instructions()
+    return found_instructions[max(place for place, (name, _) in enumerate(found_instructions) if name == "FROM") :]
 
 
 def environment() -> dict[str, str]:
@@ -77,8 +79,8 @@ def test_C1_only_what_is_needed_is_let_through_and_copied():
     assert let_through == copied()
     assert all((ROOT / name).exists() for name in let_through)
     assert "**/__pycache__" in patterns
-    made = (".env", ".git", "tests", "recto-data", "src/recto/web")
-    assert not [name for name in made if _is_let_through(name, patterns)]
+    ignored = (".env", ".git", "tests", "recto-data", "src/recto/web")
+    assert not [name for name in ignored if _is_let_through(name, patterns)]
 
 
 def _is_let_through(name: str, patterns: list[str]) -> bool:
@@ -87,15 +89,15 @@ def _is_let_through(name: str, patterns: list[str]) -> bool:
 
 
 def test_C2_its_settings_are_good_and_do_not_start_a_server_that_is_open_to_everybody(tmp_path: Path):
-    given = {name: value for name, value in environment().items() if name.startswith("RECTO_")}
-    settings = load_settings({}, given, None)
+    environment_in_use = {name: value for name, value in environment().items() if name.startswith("RECTO_")}
+    settings = load_settings({}, environment_in_use, None)
     assert (settings.host, settings.port, settings.log_format) == ("0.0.0.0", 8787, "json")
     assert ("EXPOSE", str(settings.port)) in last_stage()
     stage = dict(last_stage())
     command = [*json.loads(stage["ENTRYPOINT"]), *json.loads(stage["CMD"])]
     assert command == ["recto", "serve"]
     with pytest.raises(RuntimeError, match=r"host is '0\.0\.0\.0'"):
-        ServerProcess(command, {**given, "RECTO_DATA": str(tmp_path)}).__enter__()
+        ServerProcess(command, {**environment_in_use, "RECTO_DATA": str(tmp_path)}).__enter__()
 
 
 def is_healthy(variables: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recto.agents.fold_table import with_table
-from recto.cli.fold.fold_options import load_config
+from recto.cli.fold.fold_command import load_config
 from recto.cli.server_settings import load_settings
 from recto.conversation.json import load_object
 from recto.page.fold.fold_settings import FoldSettings
@@ -58,16 +58,16 @@ def test_P7_P8_P13_a_run_with_curl_is_followed_read_again_cancelled_and_found_in
     # The story is never told: it would go on until somebody ends it.
     script = (Answer(text="It is 84."), Answer(text="Once upon a time", hang=True))
     with ModelServer(script) as model, ServerProcess.serve(tmp_path, model_at(model)) as server:
-        said = output_of("sh", str(EXAMPLES["03"]), url=server.url)
-    numbers = [int(number) for number in re.findall(r"^id: (\d+)$", said, re.MULTILINE)]
+        output = output_of("sh", str(EXAMPLES["03"]), url=server.url)
+    numbers = [int(number) for number in re.findall(r"^id: (\d+)$", output, re.MULTILINE)]
     first = numbers.index(1, 1)
     whole = numbers[: numbers.index(4, numbers.index(4) + 1)]
     assert whole == list(range(1, len(whole) + 1))
     assert numbers[len(whole) : first] == whole[3:]
-    assert '"delta":"It is 84."' in said
-    assert '"outcome":{"type":"cancelled"}' in said
-    assert '"status":"cancelled"' in said
-    assert re.search(r'"scope":"history_day".*"content":"What is 12 \* 7\?".*"content":"It is 84\."', said)
+    assert '"delta":"It is 84."' in output
+    assert '"outcome":{"type":"cancelled"}' in output
+    assert '"status":"cancelled"' in output
+    assert re.search(r'"scope":"history_day".*"content":"What is 12 \* 7\?".*"content":"It is 84\."', output)
 
 
 @pytest.mark.full
@@ -93,8 +93,8 @@ def test_a_run_with_curl_says_what_to_do_without_a_token_and_shows_that_of_the_f
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    told = f"recto-data/token is not there, or not for {url}. Start recto serve in this folder, or set RECTO_TOKEN."
-    assert done.stderr == f"No token: {told}\n"
+    problem = f"recto-data/token is not there, or not for {url}. Start recto serve in this folder, or set RECTO_TOKEN."
+    assert done.stderr == f"No token: {problem}\n"
 
 
 @pytest.mark.full
@@ -115,8 +115,8 @@ def test_clients_in_python_find_the_token_of_the_folder_and_show_what_happens(tm
 @pytest.mark.full
 def test_S3_S10_a_client_with_a_form_answers_for_the_tool_and_the_chart_is_computed(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {}) as server:
-        said = output_of(sys.executable, str(EXAMPLES["08"]), url=server.url)
-    lines = said.splitlines()
+        output = output_of(sys.executable, str(EXAMPLES["08"]), url=server.url)
+    lines = output.splitlines()
     assert lines[:4] == [
         "skill: bazi need_info",
         "the form is asked for",
@@ -128,12 +128,12 @@ def test_S3_S10_a_client_with_a_form_answers_for_the_tool_and_the_chart_is_compu
 
 @pytest.mark.full
 def test_P11_a_model_without_calls_is_told_of_tools_in_words():
-    said = output_of(sys.executable, str(EXAMPLES["06"]))
-    assert "The request has a field for tools: False." in said
-    assert "<!-- TOOLS_START -->\n- stock: How many of an item are in stock.\n- args_schema: {" in said
+    output = output_of(sys.executable, str(EXAMPLES["06"]))
+    assert "The request has a field for tools: False." in output
+    assert "<!-- TOOLS_START -->\n- stock: How many of an item are in stock.\n- args_schema: {" in output
     story = ["  says Let me look.", "  calls stock", "  gets 3", "  says There are 3 of milk."]
-    assert [line for line in said.splitlines() if line.startswith("  ")] == story
-    assert said.endswith('<tool_result name="stock">\n3\n</tool_result>\n')
+    assert [line for line in output.splitlines() if line.startswith("  ")] == story
+    assert output.endswith('<tool_result name="stock">\n3\n</tool_result>\n')
 
 
 @pytest.mark.full
@@ -142,10 +142,10 @@ def test_F4_F5_P9_files_are_uploaded_and_asked_about_in_two_turns(tmp_path: Path
     note.write_text("The key is under the mat.", encoding="utf-8")
     empty.touch()
     with ServerProcess.serve(tmp_path / "data", {}) as server:
-        said = output_of(sys.executable, str(EXAMPLES["07"]), str(note), url=server.url)
+        output = output_of(sys.executable, str(EXAMPLES["07"]), str(note), url=server.url)
         with pytest.raises(AssertionError, match=r"A file was not taken: empty\.txt: it is empty"):
             output_of(sys.executable, str(EXAMPLES["07"]), str(note), str(empty), url=server.url)
-    assert said.count("The key is under the mat.") == 2
+    assert output.count("The key is under the mat.") == 2
 
 
 @pytest.mark.full
@@ -165,13 +165,13 @@ def test_the_test_of_an_agent_in_the_page_on_agents_passes_for_a_new_agent(tmp_p
     (code,) = [block for block in blocks_of("docs/agents.md", "python") if "def test_" in block]
     (tmp_path / "test_gardener.py").write_text(code, encoding="utf-8")
     output_of(sys.executable, "-m", "recto", "agents", "new", "gardener", folder=tmp_path)
-    said = output_of(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
-    assert "1 passed" in said
+    output = output_of(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
+    assert "1 passed" in output
 
 
 def test_agents_of_the_examples_are_good():
-    said = output_of(sys.executable, "-m", "recto", "agents", "check", "--strict", str(AGENTS))
-    assert [line.partition(":")[0] for line in said.splitlines()] == ["guest", "plain"]
+    output = output_of(sys.executable, "-m", "recto", "agents", "check", "--strict", str(AGENTS))
+    assert [line.partition(":")[0] for line in output.splitlines()] == ["guest", "plain"]
 
 
 def model_at(model: ModelServer) -> dict[str, str]:
@@ -191,19 +191,26 @@ def test_make_run_starts_a_server_that_greets():
 def test_P1_P3_P11_P12_the_bodies_in_the_page_on_clients_do_what_it_says(tmp_path: Path):
     bodies = blocks_of("docs/clients.md", "json")
     with ServerProcess.serve(tmp_path, {}, "--agents", str(AGENTS)) as server:
-        first, asked = (run(server.url, load_object(body.encode()) or {}) for body in bodies[:2])
-        (call,) = (sent.event["toolCallId"] for sent in asked if sent.event["type"] == "TOOL_CALL_START")
+        first, ask_events = (run(server.url, load_object(body.encode()) or {}) for body in bodies[:2])
+        (call,) = (
+            received.event["toolCallId"] for received in ask_events if received.event["type"] == "TOOL_CALL_START"
+        )
         answer = bodies[2].replace("CALL", str(call))
-        answered, problem = (run(server.url, load_object(body.encode()) or {}) for body in (answer, bodies[3]))
+        answer_events, problem = (run(server.url, load_object(body.encode()) or {}) for body in (answer, bodies[3]))
         page = request(server.url, "GET", f"{RUNS}/7d0f-4/calls/1?raw=1").body
-    assert [said(events) for events in (first, answered)] == ["12 * 7 = 84.", "The time is 2026-05-14 12:00:00."]
-    assert asked[-1].event["outcome"] == {"type": "success", "pendingToolCallIds": [call]}
+    assert [text_of_events(events) for events in (first, answer_events)] == [
+        "12 * 7 = 84.",
+        "The time is 2026-05-14 12:00:00.",
+    ]
+    assert ask_events[-1].event["outcome"] == {"type": "success", "pendingToolCallIds": [call]}
     assert "outcome" not in problem[-1].event
     assert b"<description>The page the user is on</description>" in page
 
 
-def said(events: Sequence[ReceivedEvent]) -> str:
-    return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
+def text_of_events(events: Sequence[ReceivedEvent]) -> str:
+    return "".join(
+        str(received.event["delta"]) for received in events if received.event["type"] == "TEXT_MESSAGE_CONTENT"
+    )
 
 
 @pytest.mark.full
@@ -213,24 +220,24 @@ def test_code_in_the_api_page_runs(code: str):
 
 
 def test_the_guide_shows_the_settings_that_are_the_defaults():
-    shown = blocks_of("docs/fold.md", "toml")
+    blocks = blocks_of("docs/fold.md", "toml")
     example = ROOT / "examples" / "recto.toml"
-    assert shown == [example.read_text(encoding="utf-8")]
-    assert tomllib.loads(shown[0])["fold"]["search"]["on"] is False
+    assert blocks == [example.read_text(encoding="utf-8")]
+    assert tomllib.loads(blocks[0])["fold"]["search"]["on"] is False
     searching = FoldSettings(search=SEARCH, project=Project())
     assert with_table(searching, load_config(example)) == FoldSettings()
 
 
 def test_the_page_of_the_server_shows_settings_that_can_be_given(tmp_path: Path):
-    (shown,) = blocks_of("docs/server.md", "toml")
+    (block,) = blocks_of("docs/server.md", "toml")
     file = tmp_path / "recto.toml"
-    file.write_text(shown, encoding="utf-8")
+    file.write_text(block, encoding="utf-8")
     settings = load_settings({}, {}, file)
     assert (settings.agents, settings.dispatch.slots, settings.limits.steps) == (Path("agents"), 100, 30)
 
 
 @pytest.mark.full
 def test_the_page_of_the_server_shows_tools_that_work(tmp_path: Path):
-    (shown,) = blocks_of("docs/server.md", "python")
-    (tmp_path / "tools.py").write_text(shown, encoding="utf-8")
+    (block,) = blocks_of("docs/server.md", "python")
+    (tmp_path / "tools.py").write_text(block, encoding="utf-8")
     assert [tool.name for tool in load_folder_tools(tmp_path)] == ["stock"]

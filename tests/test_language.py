@@ -35,7 +35,7 @@ def test_identifiers_are_no_bare_participles():
 
 def test_functions_classes_and_modules_are_not_named_by_a_participle():
     modules = [source.path for source in SOURCES if is_participle(source.path.stem)]
-    named = [
+    names = [
         f"{source.path.relative_to(ROOT)}:{line}: {name}"
         for source in SOURCES
         if source.path.is_relative_to(ROOT / "src")
@@ -43,12 +43,12 @@ def test_functions_classes_and_modules_are_not_named_by_a_participle():
         if is_callable and is_participle(name)
     ]
     assert not modules
-    assert not named, "Name each with a noun or with verb + noun:\n" + "\n".join(named)
+    assert not names, "Name each with a noun or with verb + noun:\n" + "\n".join(names)
 
 
 def test_sentences_of_docs_do_not_start_with_a_relative_clause():
     starts = {path.relative_to(ROOT).as_posix(): relative_clauses(path) for path in DOCUMENTS}
-    check_counts("documents", {name: found for name, found in starts.items() if found})
+    check_counts("documents", {name: count for name, count in starts.items() if count})
 
 
 def test_the_code_map_is_current():
@@ -68,7 +68,7 @@ def test_a_participle_in_a_longer_name_is_fine():
 def relative_clauses(path: Path) -> list[str]:
     """Return the sentences and titles of a document that start with What, Who, Whether, Those or Of."""
     text = FENCED.sub("", path.read_text(encoding="utf-8"))
-    sentences = [(found[1], found[0].strip()) for found in SENTENCE.finditer(text)]
+    sentences = [(match[1], match[0].strip()) for match in SENTENCE.finditer(text)]
     return [text for first, text in sentences if first not in ("Where", "Wherever") and has_riddle_start(first)]
 
 

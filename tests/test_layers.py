@@ -33,7 +33,7 @@ EXCEPTIONS: dict[str, int] = {
     "parameters src/recto/cli/fold/fold_command.py:fold_command.fold": 8,
     "parameters src/recto/cli/explain.py:explain": 10,
     "parameters src/recto/cli/calls/explain_run.py:explain": 9,
-    "parameters src/recto/cli/gateway.py:gateway": 8,
+    "parameters src/recto/cli/serve.py:gateway": 8,
     "parameters src/recto/cli/read.py:read": 8,
     "parameters src/recto/cli/replay/replay_command.py:replay": 11,
     "parameters src/recto/cli/serve.py:serve": 11,
@@ -53,7 +53,7 @@ SHARED_NAMES = frozenset(
 PROVIDER_MENTIONS = {
     "src/recto/page/wire/base.py": "the wire of a target that names none",
     "src/recto/cli/fold/report.py": "what sessions in its format are called",
-    "src/recto/cli/sessions/detect.py": "files of other programs say who made them by that name",
+    "src/recto/cli/sessions/reader.py": "files of other programs say who made them by that name",
     "src/recto/cli/sessions/pi.py": "files of other programs say who made them by that name",
     "src/recto/cli/sessions/session.py": "files of other programs say who made them by that name",
 }
@@ -233,10 +233,10 @@ def test_every_public_name_exists_and_is_documented():
 
 def test_the_package_exports_few_names_and_no_others():
     library = next(module for module in SOURCES if module.name == "recto")
-    listed = set(exported("recto"))
-    assert len(listed) <= FACADE_NAMES, f"recto.__all__ has {len(listed)} names. Leave {FACADE_NAMES}."
+    names = set(exported("recto"))
+    assert len(names) <= FACADE_NAMES, f"recto.__all__ has {len(names)} names. Leave {FACADE_NAMES}."
     public_names = {name for name in top_level_names(library.tree) if not name.startswith("_")}
-    assert public_names - {"TYPE_CHECKING", "import_module"} == listed
+    assert public_names - {"TYPE_CHECKING", "import_module"} == names
 
 
 def test_every_test_asserts_and_none_is_skipped():
@@ -271,8 +271,8 @@ def test_no_file_names_this_machine_or_an_address_to_download_from():
 
 def assert_none(problems: Iterable[str]) -> None:
     __tracebackhide__ = True
-    listed = list(problems)
-    assert not listed, "\n" + "\n".join(listed)
+    rules = list(problems)
+    assert not rules, "\n" + "\n".join(rules)
 
 
 def assert_runs(script: str) -> None:
@@ -372,9 +372,9 @@ def project_files() -> list[str]:
         done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
         return sorted(filter(None, done.stdout.split("\0")))
     # An unpacked source archive has no git: take every file that no tool has made.
-    made = {".venv", "node_modules", "__pycache__", ".ruff_cache", ".pytest_cache", ".hypothesis", ".envs"}
+    generated = {".venv", "node_modules", "__pycache__", ".ruff_cache", ".pytest_cache", ".hypothesis", ".envs"}
     paths = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
-    return sorted(path.as_posix() for path in paths if not made & set(path.parts))
+    return sorted(path.as_posix() for path in paths if not generated & set(path.parts))
 
 
 def machine_traces() -> list[tuple[str, re.Pattern[str]]]:

@@ -121,14 +121,14 @@ def test_a_function_that_may_be_is_not_refused():
     ],
 )
 def test_what_would_be_wrong_when_asked_again_is_refused(source: str, problem: str):
-    (found,) = wrong_memos([module_of(source)])
-    assert problem in found
+    (memo_problem,) = wrong_memos([module_of(source)])
+    assert problem in memo_problem
 
 
 def test_a_function_of_a_room_that_is_not_pure_is_refused():
     source = "def say(one): return 1\ndef ask(value): return remember(value, say)"
-    (found,) = wrong_memos([module_of(source, name="recto.worker.some")])
-    assert "only conversation and page are pure" in found
+    (problem,) = wrong_memos([module_of(source, name="recto.worker.some")])
+    assert "only conversation and page are pure" in problem
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recto.app.check_server import check
-from recto.app.external import try_tools
+from recto.app.files import try_tools
 from recto.app.run_server import serve
 from recto.cli.main import make_app
 from recto.cli.server_entry import ServerEntry
@@ -57,19 +57,19 @@ class Place:
     def run(self, words: str) -> list[Mapping[str, Json]]:
         """The events of a run."""
         reply = request(self.server.url, "POST", RUNS, ask(words), accept="text/event-stream")
-        return [sent.event for sent in parse_events(iter(reply.body.splitlines(keepends=True)))]
+        return [received.event for received in parse_events(iter(reply.body.splitlines(keepends=True)))]
 
     def failed(self, words: str) -> str:
         """What a user is told of a run that fails, and the line in the log."""
-        said = str(self.run(words)[-1]["message"])
-        logged = re.compile(rf"(run \S+ of thread .* failed: .*{re.escape(said)})$", re.M)
+        problem = str(self.run(words)[-1]["message"])
+        logged = re.compile(rf"(run \S+ of thread .* failed: .*{re.escape(problem)})$", re.M)
         line = wait_for(lambda: logged.search(self.server.output), "the line in the log")
-        return f"{said}\n{line[1] if line else ''}"
+        return f"{problem}\n{line[1] if line else ''}"
 
 
-def answer(asked: Request) -> Answer:
+def answer(model_request: Request) -> Answer:
     """What the model does is in the user's words."""
-    match asked.page["messages"]:
+    match model_request.page["messages"]:
         case [*_, {"role": "tool"}]:
             return Answer(text="I could not look it up.")
         case [*_, {"content": str(words)}] if "milk" in words:
@@ -90,9 +90,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         patch.chdir(folder)
         for name in [name for name in os.environ if name.startswith(("RECTO_", "OPENAI_"))]:
             patch.delenv(name)
-        given = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_RETRY_SECONDS": "0"}
-        given |= {"RECTO_AGENT": "shop"}
-        with ServerProcess.serve(folder / "recto-data", given, "--agents", "agents") as server:
+        environment = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_RETRY_SECONDS": "0"}
+        environment |= {"RECTO_AGENT": "shop"}
+        with ServerProcess.serve(folder / "recto-data", environment, "--agents", "agents") as server:
             yield Place(folder=folder, server=server)
 
 
@@ -108,9 +108,9 @@ def in_toml(place: Place) -> str:
 def port_in_use(place: Place) -> str:
     port = place.server.url.rpartition(":")[2]
     command = ["recto", "serve", "--data", str(place.folder / "other"), "--port", port]
-    with pytest.raises(NotStarted) as refused, ServerProcess(command, {}):
+    with pytest.raises(NotStarted) as caught_error, ServerProcess(command, {}):
         pass
-    return str(refused.value).splitlines()[-1].replace(port, "8787")
+    return str(caught_error.value).splitlines()[-1].replace(port, "8787")
 
 
 def unsigned(place: Place) -> str:
@@ -186,6 +186,6 @@ def test_C1_the_page_of_mistakes_has_each_of_these_in_their_order():
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_C1_a_mistake_is_answered_with_the_words_on_the_page(place: Place, mistake: str):
-    said = MISTAKES[mistake](place).replace(f"{place.folder}/", "").rstrip("\n")
-    said = re.sub(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "...", said)
-    assert sections()[mistake] == [f"{said}\n"]
+    problem = MISTAKES[mistake](place).replace(f"{place.folder}/", "").rstrip("\n")
+    problem = re.sub(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b", "...", problem)
+    assert sections()[mistake] == [f"{problem}\n"]

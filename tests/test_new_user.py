@@ -35,9 +35,9 @@ LEFT_OUT = ("docker ", "make test")
 THREAD = "/api/v1/agent/threads/5f0c4ac8-0a4e-4f6c-9a3c-2b1d1e6a7f01"
 
 
-def answer(asked: Request) -> Answer:
+def answer(model_request: Request) -> Answer:
     """What a real model would do: look into the stock where it can, then say what there is."""
-    match asked.page["messages"]:
+    match model_request.page["messages"]:
         case [*_, {"role": "tool", "content": result}]:
             return Answer(text=f"There are {result} of milk.")
         case _:
@@ -53,7 +53,7 @@ class NewUser:
         self.outputs: dict[str, str] = {}
         self._model = model
         self._server: subprocess.Popen[str] | None = None
-        places = {str(Path(found).parent) for name in ("sh", "cat", "curl") if (found := shutil.which(name))}
+        places = {str(Path(program).parent) for name in ("sh", "cat", "curl") if (program := shutil.which(name))}
         self._clean = {"HOME": str(folder), "PATH": os.pathsep.join(sorted(places)), "LANG": "C.UTF-8"}
         # What was exported in both terminals, and where questions are asked.
         self._both: dict[str, str] = {}
@@ -75,8 +75,8 @@ class NewUser:
             self.press_ctrl_c()
             self._serve(command)
         elif exported := EXPORT.match(command):
-            said = self._run(f'{command}\nprintf %s "${exported[1]}"')
-            (self._both if exported[1] == "PATH" else self._asking)[exported[1]] = said
+            output = self._run(f'{command}\nprintf %s "${exported[1]}"')
+            (self._both if exported[1] == "PATH" else self._asking)[exported[1]] = output
         else:
             self.outputs[command] = self._run(command)
 
@@ -85,8 +85,8 @@ class NewUser:
         if self._server is None:
             return
         os.killpg(self._server.pid, signal.SIGINT)
-        said, _ = self._server.communicate(timeout=SECONDS)
-        assert "Traceback" not in said, said
+        output, _ = self._server.communicate(timeout=SECONDS)
+        assert "Traceback" not in output, output
         self._server = None
 
     def _serve(self, command: str) -> None:
@@ -103,9 +103,9 @@ class NewUser:
         )
         late = Timer(SECONDS, self._server.kill)
         late.start()
-        said = self._server.stdout.readline() if self._server.stdout else ""
+        line = self._server.stdout.readline() if self._server.stdout else ""
         late.cancel()
-        assert f"listening on {self.url}" in said, f"{command}: {said}"
+        assert f"listening on {self.url}" in line, f"{command}: {line}"
 
     def _run(self, command: str) -> str:
         done = subprocess.run(
@@ -140,7 +140,9 @@ def follow(user: NewUser, block: Block, words: str) -> None:
 
 
 def events_in(output: str) -> list[Mapping[str, Json]]:
-    return [load_object(sent.body) or {} for sent in parse_events(iter(output.encode().splitlines(keepends=True)))]
+    return [
+        load_object(received.body) or {} for received in parse_events(iter(output.encode().splitlines(keepends=True)))
+    ]
 
 
 @pytest.mark.full
@@ -153,8 +155,8 @@ def test_C1_C2_C5_a_new_user_who_follows_the_readme_gets_what_it_promises(tmp_pa
             follow(user, block, readme.partition(block.text)[0])
         assert user.outputs[".venv/bin/python examples/09_ask.py"] == "stock answered: 3"
         assert "tools current_time, calculator, stock" in user.outputs["recto agents check"]
-        (tried,) = [output for command, output in user.outputs.items() if "agents try" in command]
-        assert "stock answered: 3" in tried
+        (output_tried,) = [output for command, output in user.outputs.items() if "agents try" in command]
+        assert "stock answered: 3" in output_tried
         # The server that runs at last has the agent, which nobody named, and the model.
         token = (tmp_path / "recto-data" / "token").read_text(encoding="utf-8").strip()
         client = Client(url=user.url, token=token, agent="shop")
@@ -169,16 +171,16 @@ def test_C1_C2_C5_P5_a_new_user_who_follows_the_tour_gets_what_it_promises(tmp_p
         assert MODEL in tour
         for block in blocks(tour):
             follow(user, block, tour.partition(block.text)[0])
-        asked = [
+        requests_made = [
             events_in(output) for command, output in user.outputs.items() if "accept: text/event-stream" in command
         ]
         key = (tmp_path / "recto-data" / "bert.key").read_text(encoding="utf-8").strip()
         token = (tmp_path / "recto-data" / "token").read_text(encoding="utf-8").strip()
         of_bert, own = request(user.url, "GET", THREAD, token=key), request(user.url, "GET", THREAD, token=token)
-    demo, coder, shop = asked
+    demo, coder, shop = requests_made
     (chat,) = [events_in(output) for command, output in user.outputs.items() if "/api/v1/chat" in command]
-    called = [event["toolCallName"] for event in chat if event["type"] == "TOOL_CALL_START"]
-    assert called == ["use_skill", "collect_birth_info", "compute_bazi"]
+    tool_names = [event["toolCallName"] for event in chat if event["type"] == "TOOL_CALL_START"]
+    assert tool_names == ["use_skill", "collect_birth_info", "compute_bazi"]
     (explained,) = [output for command, output in user.outputs.items() if "agents explain" in command]
     assert "read    birth_info (known), skill_data.bazi (known)" in explained
     changed = "".join(str(event["delta"]) for event in coder if event["type"] == "TEXT_MESSAGE_CONTENT")
@@ -186,8 +188,8 @@ def test_C1_C2_C5_P5_a_new_user_who_follows_the_tour_gets_what_it_promises(tmp_p
     assert [event["content"] for event in demo if event["type"] == "TOOL_CALL_RESULT"] == ["84"]
     assert [event["toolCallName"] for event in shop if event["type"] == "TOOL_CALL_START"] == ["stock"]
     assert [event["content"] for event in shop if event["type"] == "TOOL_CALL_RESULT"] == ["3"]
-    said = "".join(str(event["delta"]) for event in shop if event["type"] == "TEXT_MESSAGE_CONTENT")
-    assert said == "There are 3 of milk."
+    spoken_text = "".join(str(event["delta"]) for event in shop if event["type"] == "TEXT_MESSAGE_CONTENT")
+    assert spoken_text == "There are 3 of milk."
     assert b'"name":"stock"' in model.requests[0].body
     # Their own thread, and somebody else's: the same words as for one that is not there.
     assert (own.status, own.json["agent"], own.json["title"]) == (200, "shop", "What is 12 * 7?")

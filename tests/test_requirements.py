@@ -16,14 +16,14 @@ PLANNED = re.findall(r"[PSFDRXC]\d+", PAGE.rpartition("Planned")[2])
 
 @cache
 def named_numbers() -> Mapping[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    places: defaultdict[str, list[str]] = defaultdict(list)
     for path in (ROOT / "tests").rglob("*.py"):
         if "node_modules" in path.parts:
             continue
         for test in TEST.findall(path.read_text(encoding="utf-8")):
             for number in NUMBER.findall(test):
-                found[number].append(test)
-    return found
+                places[number].append(test)
+    return places
 
 
 def test_every_requirement_is_named_by_a_test():

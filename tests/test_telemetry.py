@@ -25,8 +25,8 @@ GUIDE, BOARD = DOCS / "operations.md", DOCS / "grafana" / "recto.json"
 def read(number: int) -> list[dict[str, object]]:
     function = {"name": "filesystem-read", "arguments": '{"filePath": "src/a.ts"}'}
     call = {"id": f"c{number}", "type": "function", "function": function}
-    asked: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": [call]}
-    return [asked, {"role": "tool", "tool_call_id": f"c{number}", "content": "word " * 100}]
+    assistant_row: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return [assistant_row, {"role": "tool", "tool_call_id": f"c{number}", "content": "word " * 100}]
 
 
 def manifest_of(reads: int) -> Manifest:
@@ -41,9 +41,9 @@ def test_R11_folds_and_saved_tokens_are_counted_by_rule_tool_and_agent():
     telemetry.record_page(manifest, "coder")
     telemetry.record_page(manifest_of(reads=6), "coder")
     labels = {"rule": "R2", "tool": "filesystem-read", "agent": "coder"}
-    saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
+    saving = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
     assert registry.get_sample_value("recto_folds_total", labels) == 3
-    assert registry.get_sample_value("recto_fold_tokens_saved_total", labels) == saved * 3 / 2
+    assert registry.get_sample_value("recto_fold_tokens_saved_total", labels) == saving * 3 / 2
 
 
 def test_R11_what_folding_saved_and_cost_is_counted_by_rule_and_agent_and_breaks_by_their_cause():
@@ -56,13 +56,13 @@ def test_R11_what_folding_saved_and_cost_is_counted_by_rule_and_agent_and_breaks
     broken = Saving(kind="break", name="fold_step", tokens=70, cost=500_000_000)
     telemetry.record_savings("coder", (fold, broken), "EUR")
     telemetry.record_savings("coder", (fold, broken, *others), "EUR")
-    found = {
+    numbers = {
         (sample.name, sample.labels.get("rule") or sample.labels["cause"]): sample.value
         for family in registry.collect()
         for sample in family.samples
         if sample.labels.get("agent") == "coder" and sample.name.endswith("_total")
     }
-    assert found == {
+    assert numbers == {
         ("recto_fold_price_saved_total", "X2"): 6,
         ("recto_fold_price_spent_total", "X2"): 1,
         **{(f"recto_fold_price_{kind}_total", rule): 0 for kind in ("saved", "spent") for rule in ("R8", "R9")},
@@ -76,10 +76,10 @@ def test_R11_each_call_gets_an_info_line_and_each_file_a_debug_line(caplog: pyte
     caplog.set_level(logging.DEBUG, logger="recto.page")
     manifest = manifest_of(reads=7)
     PageTelemetry(CollectorRegistry()).record_page(manifest)
-    saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
+    saving = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("DEBUG", "folded filesystem-read src/a.ts: 2"),
-        ("INFO", f"page of {manifest.tokens_after} tokens, 2 results folded, {saved} tokens saved"),
+        ("INFO", f"page of {manifest.tokens_after} tokens, 2 results folded, {saving} tokens saved"),
     ]
 
 
@@ -135,13 +135,18 @@ def test_R11_tools_are_counted_by_name_and_result_and_names_that_models_make_up_
     for error in (None, None, "timeout", "its own words"):
         telemetry.record_tool_call("look", error)
     telemetry.record_tool_call(None, "unknown_tool")
-    found = {
+    numbers = {
         (sample.labels["tool"], sample.labels["result"]): sample.value
         for family in registry.collect()
         for sample in family.samples
         if sample.name == "recto_tool_calls_total"
     }
-    assert found == {("look", "done"): 2, ("look", "timeout"): 1, ("look", "failed"): 1, ("unknown", "unknown_tool"): 1}
+    assert numbers == {
+        ("look", "done"): 2,
+        ("look", "timeout"): 1,
+        ("look", "failed"): 1,
+        ("unknown", "unknown_tool"): 1,
+    }
 
 
 def test_R11_what_is_open_is_asked_for_when_somebody_looks():
@@ -177,7 +182,7 @@ def test_R11_the_dashboard_can_be_imported():
     variables = rows(cast("Mapping[str, Json]", board["templating"])["list"])
     assert {"name": "datasource", "type": "datasource", "query": "prometheus"}.items() <= variables[0].items()
     source = {"type": "prometheus", "uid": "${datasource}"}
-    ids, taken = list[Json](), set[tuple[int, int]]()
+    ids, cells_taken = list[Json](), set[tuple[int, int]]()
     for panel in rows(board["panels"]):
         ids.append(panel["id"])
         assert panel["type"] in ("timeseries", "stat")
@@ -186,8 +191,8 @@ def test_R11_the_dashboard_can_be_imported():
         place = cast("Mapping[str, int]", panel["gridPos"])
         cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
         assert place["x"] + place["w"] <= 24
-        assert not cells & taken
-        taken |= cells
+        assert not cells & cells_taken
+        cells_taken |= cells
     assert len(set(ids)) == len(ids)
 
 
@@ -195,26 +200,26 @@ async def test_R11_every_metric_of_the_dashboard_is_there_after_a_run(tmp_path: 
     async with in_process(tmp_path, monkeypatch) as server:
         note = Answer(calls=(Call(name="note", arguments='{"text": "milk"}', id="c1"),))
         await server.run("note it", note, Answer(text="Done."))
-        told = (await server.send("GET", "/metrics")).body.decode()
-    known = dict(re.findall(r"^# TYPE (recto_\w+) (\w+)$", told, re.MULTILINE))
-    asked = {name for text in expressions() for name in re.findall(r"recto_\w+", text)}
-    assert {name.removesuffix("_bucket") for name in asked} <= known.keys()
-    assert {name for name in asked if name.endswith("_bucket")} == {
-        f"{name}_bucket" for name, kind in known.items() if kind == "histogram"
+        metrics_text = (await server.send("GET", "/metrics")).body.decode()
+    types_by_name = dict(re.findall(r"^# TYPE (recto_\w+) (\w+)$", metrics_text, re.MULTILINE))
+    metric_names = {name for text in expressions() for name in re.findall(r"recto_\w+", text)}
+    assert {name.removesuffix("_bucket") for name in metric_names} <= types_by_name.keys()
+    assert {name for name in metric_names if name.endswith("_bucket")} == {
+        f"{name}_bucket" for name, kind in types_by_name.items() if kind == "histogram"
     }
     # And it leaves out none that the guide has.
     guide = {*re.findall(r"^\| `(recto_\w+)", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)}
-    assert guide == {name.removesuffix("_bucket") for name in asked}
-    assert 'recto_tool_calls_total{result="done",tool="note"} 1.0' in told
-    assert re.search(r"^recto_active_runs [01]\.0$", told, re.MULTILINE)
-    assert "recto_open_streams 0.0" in told
+    assert guide == {name.removesuffix("_bucket") for name in metric_names}
+    assert 'recto_tool_calls_total{result="done",tool="note"} 1.0' in metrics_text
+    assert re.search(r"^recto_active_runs [01]\.0$", metrics_text, re.MULTILINE)
+    assert "recto_open_streams 0.0" in metrics_text
 
 
 def test_R11_the_dashboard_asks_by_labels_that_metrics_have():
     guide = re.findall(r"^\| `(recto_\w+)` \|([^|]*)\|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
-    labels = {name: {"le", "job", *re.findall(r"`(\w+)`", found)} for name, found in guide}
+    labels = {name: {"le", "job", *re.findall(r"`(\w+)`", match)} for name, match in guide}
     for text in expressions():
         groups = [name.strip() for group in re.findall(r"by \(([^)]*)\)", text) for name in group.split(",")]
-        chosen = re.findall(r"[{,] ?(\w+)=", text)
+        label_names = re.findall(r"[{,] ?(\w+)=", text)
         for name in re.findall(r"recto_\w+", text):
-            assert {*groups, *chosen} <= labels[name.removesuffix("_bucket")], text
+            assert {*groups, *label_names} <= labels[name.removesuffix("_bucket")], text

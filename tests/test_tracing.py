@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from recto.config.run_settings import TraceSettings
-from recto.conversation.input.run_input import known_traceparent, stored_input, with_traceparent
+from recto.conversation.input.run_input import add_traceparent, read_traceparent, stored_input
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
@@ -39,9 +39,9 @@ def look(place: str) -> str:
 '''
 
 
-def script(made: Request) -> Answer:
+def script(model_request: Request) -> Answer:
     """The model: it looks once and answers. What is said to be busy is refused the first time."""
-    messages = cast("list[dict[str, Json]]", made.page["messages"])
+    messages = cast("list[dict[str, Json]]", model_request.page["messages"])
     words = str(messages[-1]["content"])
     if "busy" in words and not BUSY:
         BUSY.append(words)
@@ -75,9 +75,9 @@ def settings_of(folder: Path, model: ModelServer, **more: str) -> dict[str, str]
     agent.mkdir(parents=True)
     (agent / "AGENT.md").write_text("You help.\n")
     (agent / "tools.py").write_text(TOOLS)
-    known = {"RECTO_MODEL": "compatible:small", "RECTO_MODEL_URL": model.url, "RECTO_AGENTS": str(folder / "agents")}
+    settings = {"RECTO_MODEL": "compatible:small", "RECTO_MODEL_URL": model.url, "RECTO_AGENTS": str(folder / "agents")}
     # Spans are sent soon, so that tests need not wait for them.
-    return {**known, "RECTO_AGENT": "helper", "RECTO_RETRY_SECONDS": "0.01", "OTEL_BSP_SCHEDULE_DELAY": "50", **more}
+    return {**settings, "RECTO_AGENT": "helper", "RECTO_RETRY_SECONDS": "0.01", "OTEL_BSP_SCHEDULE_DELAY": "50", **more}
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_R11_spans_have_the_names_of_the_convention_and_nothing_of_what_was_said
     started = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "helper"}
     assert (started | {"recto.run.attempt": 1, "recto.run.outcome": "done"}).items() <= run.attributes.items()
     assert {"gen_ai.conversation.id", "recto.run.name", "recto.queue.seconds"} <= run.attributes.keys()
-    asked = {
+    run_body = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "compatible",
         "gen_ai.request.model": "small",
@@ -117,7 +117,7 @@ def test_R11_spans_have_the_names_of_the_convention_and_nothing_of_what_was_said
         "recto.fold.results": 0,
         "recto.fold.tokens_saved": 0,
     }
-    assert asked.items() <= first.attributes.items()
+    assert run_body.items() <= first.attributes.items()
     assert {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"} <= first.attributes.keys()
     assert cast("float", first.attributes["gen_ai.response.time_to_first_chunk"]) >= 0
     assert second.attributes["gen_ai.response.finish_reasons"] == ["stop"]
@@ -129,15 +129,15 @@ def test_R11_spans_have_the_names_of_the_convention_and_nothing_of_what_was_said
 
 
 def test_R11_a_model_call_that_failed_and_its_retry_are_seen(traced: Traced):
-    run, failed, answered = traced.run("busy")
-    assert [failed.failed, answered.failed, run.failed] == [True, False, False]
+    run, failed, answered_run = traced.run("busy")
+    assert [failed.failed, answered_run.failed, run.failed] == [True, False, False]
     assert failed.attributes["error.type"] == "ModelUnreachable"
     ((event, about),) = run.events
     assert event == "recto.retry"
     assert about["error.type"] == "ModelUnreachable"
     assert about["recto.retry.failures"] == 1
     # The pause before the next try is no part of the call.
-    assert failed.end <= answered.start
+    assert failed.end <= answered_run.start
 
 
 def test_R11_a_tool_that_fails_is_seen_and_the_run_goes_on(traced: Traced):
@@ -150,7 +150,7 @@ def test_R11_a_header_that_names_no_span_is_passed_over(traced: Traced):
     assert run.parent == ""
     assert run.trace != "0" * 32
     for header in ("", "00-zz-1-01", TRACEPARENT + "\t; x", "ff" * 50, TRACEPARENT.upper(), 5):
-        assert known_traceparent(header) is None
+        assert read_traceparent(header) is None
 
 
 @pytest.mark.full
@@ -188,7 +188,7 @@ def test_X4_R11_a_run_that_is_taken_over_stays_in_the_trace_of_who_asked_for_it(
             assert request(server.url, "POST", RUNS, body, traceparent=TRACEPARENT).status == 202
         with ServerProcess.serve(tmp_path / "data", settings | {"RECTO_RUNS": "5"}) as server:
             list(read_events(server.url, str(body["runId"])))
-            (run,) = receiver.wait(lambda found: any("invoke_agent" in one.name for one in found))[-1:]
+            (run,) = receiver.wait(lambda spans: any("invoke_agent" in one.name for one in spans))[-1:]
     assert (run.trace, run.parent) == (TRACE, SENDER)
 
 
@@ -225,4 +225,4 @@ def test_R11_without_an_address_or_switched_off_there_are_no_spans(environment: 
 def test_R11_the_sender_is_kept_with_the_input_whatever_its_body_has():
     body = dump({"threadId": "t", "runId": "r", "messages": [], "traceparent": "mine"}) + b" \n"
     assert stored_input(body).traceparent is None
-    assert stored_input(with_traceparent(body, TRACEPARENT)).traceparent == TRACEPARENT
+    assert stored_input(add_traceparent(body, TRACEPARENT)).traceparent == TRACEPARENT

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.api.web_page import BUILT
+from recto.api.web_page import WEB_FILES
 from scripts.web_types import NODE, SCHEMA, WEB, write_types
 from tests.layers import ROOT
 
@@ -38,9 +38,9 @@ def test_the_web_page_passes_its_own_tests():
 
 
 def test_the_web_page_is_small_and_has_nothing_inline():
-    files = [path for path in BUILT.rglob("*") if path.is_file()]
-    assert BUILT / "index.html" in files, "Run: make web"
-    page = (BUILT / "index.html").read_text(encoding="utf-8")
+    files = [path for path in WEB_FILES.rglob("*") if path.is_file()]
+    assert WEB_FILES / "index.html" in files, "Run: make web"
+    page = (WEB_FILES / "index.html").read_text(encoding="utf-8")
     sizes = {path.name: (path.stat().st_size, len(gzip.compress(path.read_bytes()))) for path in files}
     # index.html names the files of the first load. Other views load on first use.
     first_load = {name: size for name, (_, size) in sizes.items() if name in page or name == "index.html"}
@@ -92,7 +92,7 @@ def write_program(path: Path, text: str) -> None:
 
 @pytest.mark.full
 def test_C1_a_wheel_and_a_source_archive_contain_the_web_page(tmp_path: Path):
-    files = {f"web/{path.relative_to(BUILT).as_posix()}" for path in BUILT.rglob("*") if path.is_file()}
+    files = {f"web/{path.relative_to(WEB_FILES).as_posix()}" for path in WEB_FILES.rglob("*") if path.is_file()}
     assert "web/index.html" in files, "Run: make web"
     build(ROOT, tmp_path)
     assert {name.removeprefix("recto/") for name in names_in_wheel(tmp_path) if name.startswith("recto/web/")} == files

@@ -19,8 +19,8 @@ def at(longitude: float, speed: float = 0) -> Position:
 
 
 def kind_of(first: tuple[Body, float], second: tuple[Body, float], orbs: OrbSettings = ORBS) -> AspectKind | None:
-    found = aspect((first[0], at(first[1])), (second[0], at(second[1])), orbs)
-    return found.kind if found else None
+    result = aspect((first[0], at(first[1])), (second[0], at(second[1])), orbs)
+    return result.kind if result else None
 
 
 @pytest.mark.parametrize(
@@ -70,26 +70,26 @@ def test_S10_no_aspect_is_missed(bodies: list[Body], here: Position, there: Posi
     way = abs(here.longitude - there.longitude)
     apart = min(way, 360 - way)
     near = [kind for kind, angle in ANGLES.items() if abs(apart - angle) < ORBS.between(kind, first, second) - 1e-9]
-    found = aspect((first, here), (second, there))
+    result = aspect((first, here), (second, there))
     assert len(near) <= 1
-    assert not near or (found is not None and found.kind == near[0])
+    assert not near or (result is not None and result.kind == near[0])
 
 
 @given(BODIES, PLACES, PLACES)
 def test_S10_what_applies_is_closer_a_moment_later(bodies: list[Body], here: Position, there: Position):
     first, second = bodies
-    found = aspect((first, here), (second, there))
+    result = aspect((first, here), (second, there))
     moment = 1e-4
-    moved = [at((one.longitude + moment * one.speed) % 360, one.speed) for one in (here, there)]
-    later = aspect((first, moved[0]), (second, moved[1]))
-    if found and later and abs(here.speed - there.speed) > 0.01 and found.orb > 0.01:
-        assert (later.orb < found.orb) == found.applying
+    later_positions = [at((one.longitude + moment * one.speed) % 360, one.speed) for one in (here, there)]
+    later = aspect((first, later_positions[0]), (second, later_positions[1]))
+    if result and later and abs(here.speed - there.speed) > 0.01 and result.orb > 0.01:
+        assert (later.orb < result.orb) == result.applying
 
 
 def test_S10_the_closest_aspect_comes_first_and_each_pair_once():
     # New moon of 2024-04-08: nothing is closer in the sky of that minute.
-    found = aspects(positions(datetime(2024, 4, 8, 18, 21, tzinfo=UTC)))
-    assert (found[0].first, found[0].second, found[0].kind) == ("sun", "moon", "conjunction")
-    assert [one.orb for one in found] == sorted(one.orb for one in found)
+    aspects_found = aspects(positions(datetime(2024, 4, 8, 18, 21, tzinfo=UTC)))
+    assert (aspects_found[0].first, aspects_found[0].second, aspects_found[0].kind) == ("sun", "moon", "conjunction")
+    assert [one.orb for one in aspects_found] == sorted(one.orb for one in aspects_found)
     assert aspects({"sun": at(0, 1)}) == ()
-    assert len({frozenset((one.first, one.second)) for one in found}) == len(found)
+    assert len({frozenset((one.first, one.second)) for one in aspects_found}) == len(aspects_found)

@@ -177,8 +177,8 @@ def test_S10_na_yin_is_that_of_the_old_verse() -> None:
 def test_S10_without_a_time_there_is_no_hour_and_the_notes_say_what_is_open() -> None:
     untimed = chart("2024-02-04", gender="女", true_solar_time=True)
     assert untimed.pillars.hour is None
-    noted = " ".join(str(note) for note in rows(untimed, "notes"))
-    assert all(part in noted for part in ("没有时柱", "当天交节", "未作真太阳时校正", "起运时间约有两个月"))
+    notes = " ".join(str(note) for note in rows(untimed, "notes"))
+    assert all(part in notes for part in ("没有时柱", "当天交节", "未作真太阳时校正", "起运时间约有两个月"))
     assert "交节" not in " ".join(str(note) for note in rows(chart("2024-02-06"), "notes"))
 
 
@@ -238,6 +238,6 @@ def test_S10_the_year_at_hand_begins_with_the_term_not_in_january() -> None:
 
 
 def rows(chart: BaziChart, name: str) -> list[Json]:
-    found = chart.row()[name]
-    assert isinstance(found, list)
-    return list(found)
+    result = chart.row()[name]
+    assert isinstance(result, list)
+    return list(result)

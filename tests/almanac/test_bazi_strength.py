@@ -25,44 +25,44 @@ def chart(day: str, hour: str = "", **more: Json) -> BaziChart:
 
 
 def luck(day: str, hour: str, gender: str) -> Luck:
-    found = chart(day, hour, gender=gender).luck
-    assert found is not None
-    return found
+    result = chart(day, hour, gender=gender).luck
+    assert result is not None
+    return result
 
 
 def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand_and_compared_before_it_is_rounded() -> None:
     # 庚午 辛巳 庚辰 癸未, master 庚, metal; supporting: metal and earth.
     # metal: year stem 6, month stem 9, 巳 hides 庚 40*0.3=12: 27. earth: 午 己 9*0.3=2.7, 巳 戊 40*0.1=4,
     # 辰 戊 15*0.6=9, 未 己 12*0.6=7.2: 22.9. Together 49.9 of 100.
-    found = chart("1990-05-15", "14:30")
-    assert element_weights(found.pillars) == pytest.approx({"木": 5.7, "火": 33.9, "土": 22.9, "金": 27.0, "水": 10.5})
-    assert (found.strength.grade, found.strength.score) == ("中和", 49)
-    assert [reason.zh for reason in found.strength.reasons] == [
+    result = chart("1990-05-15", "14:30")
+    assert element_weights(result.pillars) == pytest.approx({"木": 5.7, "火": 33.9, "土": 22.9, "金": 27.0, "水": 10.5})
+    assert (result.strength.grade, result.strength.score) == ("中和", 49)
+    assert [reason.zh for reason in result.strength.reasons] == [
         "失令：生于巳月，月令火不助日主",
         "得地：日主通根于巳",
         "天干有助：庚、辛生扶日主",
     ]
-    assert found.strength.favourable == ("木", "水")
+    assert result.strength.favourable == ("木", "水")
 
 
 def test_S10_the_method_tells_the_weights_it_uses() -> None:
-    noted = [int(number) for number in re.findall(r"(?<![≥<\d])\d+", METHOD.zh)]
-    assert sorted(set(noted)) == sorted({weight for pair in WEIGHTS.values() for weight in pair} - {0})
+    documented_numbers = [int(number) for number in re.findall(r"(?<![≥<\d])\d+", METHOD.zh)]
+    assert sorted(set(documented_numbers)) == sorted({weight for pair in WEIGHTS.values() for weight in pair} - {0})
     assert sum(weight for pair in WEIGHTS.values() for weight in pair) == 100
 
 
 @given(MOMENTS, st.booleans())
 def test_S10_strength_is_whole_and_says_what_the_score_says(moment: datetime, timed: bool) -> None:
-    found = chart(moment.date().isoformat(), f"{moment:%H:%M}" if timed else "")
-    strength = found.strength
-    assert sum(element_weights(found.pillars).values()) == pytest.approx(100)
-    assert sum(visible_counts(found.pillars).values()) == (8 if timed else 6)
+    result = chart(moment.date().isoformat(), f"{moment:%H:%M}" if timed else "")
+    strength = result.strength
+    assert sum(element_weights(result.pillars).values()) == pytest.approx(100)
+    assert sum(visible_counts(result.pillars).values()) == (8 if timed else 6)
     assert strength.grade == ("身强" if strength.score >= 50 else "身弱" if strength.score < 40 else "中和")
-    own = ELEMENTS.index(found.pillars.day.element)
+    own = ELEMENTS.index(result.pillars.day.element)
     supporting = {ELEMENTS[own], ELEMENTS[own - 1]}
-    wanted = {"身弱": supporting, "身强": set(ELEMENTS) - supporting}
-    assert set(strength.favourable) == wanted.get(strength.grade, set(strength.favourable))
-    weights = [element_weights(found.pillars)[element] for element in strength.favourable]
+    expected = {"身弱": supporting, "身强": set(ELEMENTS) - supporting}
+    assert set(strength.favourable) == expected.get(strength.grade, set(strength.favourable))
+    weights = [element_weights(result.pillars)[element] for element in strength.favourable]
     assert weights == sorted(weights)
 
 
@@ -88,7 +88,7 @@ BY_BRANCH = {
 }
 
 
-def pillars_in(master: str, branch: str, *shown: str) -> Pillars:
+def pillars_in(master: str, branch: str, *visible_stems: str) -> Pillars:
     """A chart with a day master in a month; the stems of year and hour are as shown, else the master's own."""
     stem = HeavenStem.from_name(master)
     names = [a + b for a, b in zip("甲乙丙丁戊己庚辛壬癸" * 6, "子丑寅卯辰巳午未申酉戌亥" * 5, strict=True)]
@@ -96,7 +96,7 @@ def pillars_in(master: str, branch: str, *shown: str) -> Pillars:
     def pillar(sign: str, place: int) -> Pillar:
         return pillar_from(SixtyCycle.from_name(next(name for name in names if name[place] == sign)), stem)
 
-    year, hour = (pillar(sign, 0) for sign in (*shown, master, master)[:2])
+    year, hour = (pillar(sign, 0) for sign in (*visible_stems, master, master)[:2])
     month = replace(pillar(branch, 1), stem=master)
     return Pillars(year=year, month=month, day=pillar(master, 0), hour=hour)
 
@@ -104,16 +104,16 @@ def pillars_in(master: str, branch: str, *shown: str) -> Pillars:
 @pytest.mark.parametrize("master", "甲乙丙丁戊己庚辛壬癸")
 @pytest.mark.parametrize("branch", "子丑寅卯辰巳午未申酉戌亥")
 def test_S10_a_master_is_at_home_at_its_height_or_robbed_in_its_own_months_only(master: str, branch: str) -> None:
-    found = structure_of(pillars_in(master, branch))
-    named = {name for name, pairs in BY_BRANCH.items() if master + branch in pairs.split()}
-    assert {found} & set(BY_BRANCH) == named
+    structure = structure_of(pillars_in(master, branch))
+    names = {name for name, pairs in BY_BRANCH.items() if master + branch in pairs.split()}
+    assert {structure} & set(BY_BRANCH) == names
     mixed = master in "戊己" and branch in "辰戌丑未"
-    assert (found == "杂气格") == mixed
-    assert word(found, "en").endswith(" structure")
+    assert (structure == "杂气格") == mixed
+    assert word(structure, "en").endswith(" structure")
 
 
 @pytest.mark.parametrize(
-    ("master", "branch", "shown", "structure"),
+    ("master", "branch", "visible_stems", "structure"),
     [
         ("戊", "辰", "乙", "正官格"),  # 辰 hides 戊, 乙 and 癸
         ("戊", "辰", "乙癸", "正官格"),
@@ -123,9 +123,9 @@ def test_S10_a_master_is_at_home_at_its_height_or_robbed_in_its_own_months_only(
     ],
 )
 def test_S10_earth_in_a_month_of_earth_goes_by_another_stem_that_shows(
-    master: str, branch: str, shown: str, structure: str
+    master: str, branch: str, visible_stems: str, structure: str
 ) -> None:
-    assert structure_of(pillars_in(master, branch, *shown)) == structure
+    assert structure_of(pillars_in(master, branch, *visible_stems)) == structure
 
 
 # Published in the tests of tyme4j by 6tail: how long until the first cycle, and its first day.
@@ -140,52 +140,52 @@ def test_S10_earth_in_a_month_of_earth_goes_by_another_stem_that_shows(
 def test_S10_luck_cycles_start_as_published(
     day: str, hour: str, gender: str, wait: tuple[int, int, int], first: str
 ) -> None:
-    found = luck(day, hour, gender)
-    assert (found.years, found.months, found.days) == wait
-    assert f"{found.starts} {found.direction} {found.cycles[0].pillar.name}" == first
+    result = luck(day, hour, gender)
+    assert (result.years, result.months, result.days) == wait
+    assert f"{result.starts} {result.direction} {result.cycles[0].pillar.name}" == first
 
 
 def test_S10_eight_cycles_of_ten_years_follow_one_another() -> None:
-    found = luck("1983-02-15", "20:00", "女")
-    assert " ".join(cycle.pillar.name for cycle in found.cycles) == "乙卯 丙辰 丁巳 戊午 己未 庚申 辛酉 壬戌"
-    assert [cycle.from_year for cycle in found.cycles] == list(range(1989, 2069, 10))
-    assert [cycle.from_age for cycle in found.cycles] == list(range(7, 87, 10))
+    result = luck("1983-02-15", "20:00", "女")
+    assert " ".join(cycle.pillar.name for cycle in result.cycles) == "乙卯 丙辰 丁巳 戊午 己未 庚申 辛酉 壬戌"
+    assert [cycle.from_year for cycle in result.cycles] == list(range(1989, 2069, 10))
+    assert [cycle.from_age for cycle in result.cycles] == list(range(7, 87, 10))
     backward = luck("1992-02-02", "12:00", "男")
     assert [cycle.pillar.name for cycle in backward.cycles[:3]] == ["庚子", "己亥", "戊戌"]
 
 
 def test_S10_a_cycle_begins_and_ends_on_its_day() -> None:
-    found = luck("1983-02-15", "20:00", "女")
+    result = luck("1983-02-15", "20:00", "女")
     days = (date(1989, 5, 3), date(1989, 5, 4), date(1999, 5, 3), date(1999, 5, 4), date(2069, 5, 4))
-    assert [found.current(day) for day in days] == [None, found.cycles[0], found.cycles[0], found.cycles[1], None]
+    assert [result.current(day) for day in days] == [None, result.cycles[0], result.cycles[0], result.cycles[1], None]
     birth = read_birth({"date": "1983-02-15", "time": "20:00", "gender": "女"})
     assert json.dumps(bazi(birth, today=date(2000, 1, 1)).row()["luck"]).count('"now": true') == 1
-    assert found.row("zh", None)["ages_are"] == "虚岁（出生当年为一岁）"
+    assert result.row("zh", None)["ages_are"] == "虚岁（出生当年为一岁）"
 
 
 def test_S10_without_a_gender_there_are_no_cycles_and_the_notes_say_why() -> None:
-    found = chart("1983-02-15", "20:00")
-    assert found.luck is None
-    assert found.row()["luck"] is None
-    assert "The gender is not known" in str(found.row("en")["notes"])
+    result = chart("1983-02-15", "20:00")
+    assert result.luck is None
+    assert result.row()["luck"] is None
+    assert "The gender is not known" in str(result.row("en")["notes"])
 
 
 def test_S10_the_features_are_the_words_cases_are_tagged_with() -> None:
-    found = chart("1990-05-15", "14:30").features
-    wanted = {
+    result = chart("1990-05-15", "14:30").features
+    expected = {
         *("日主庚金", "庚", "金", "中和", "七杀格", "比肩", "劫财", "伤官", "正官", "七杀", "正印", "缺木", "喜水"),
         *("属马", "Geng Metal day master", "Balanced day master", "Direct Officer", "Lacks Wood"),
     }
-    assert wanted <= set(found)
-    assert not {"缺金", "食神"} & set(found)
-    assert len(found) == len(set(found))
+    assert expected <= set(result)
+    assert not {"缺金", "食神"} & set(result)
+    assert len(result) == len(set(result))
 
 
 @given(MOMENTS, st.sampled_from(["男", "女", ""]))
 def test_S10_a_row_is_plain_json_in_either_language(moment: datetime, gender: str) -> None:
-    found = bazi(read_birth({"date": moment.date().isoformat(), "time": f"{moment:%H:%M}", "gender": gender}))
+    result = bazi(read_birth({"date": moment.date().isoformat(), "time": f"{moment:%H:%M}", "gender": gender}))
     for locale in ("zh", "en"):
-        assert json.loads(json.dumps(found.row(locale))) == found.row(locale)
-    english = {name: value for name, value in found.row("en").items() if name not in ("features", "bazi")}
+        assert json.loads(json.dumps(result.row(locale))) == result.row(locale)
+    english = {name: value for name, value in result.row("en").items() if name not in ("features", "bazi")}
     outside_brackets = re.sub(r"\([^)]*\)", "", json.dumps(english, ensure_ascii=False))
     assert not re.search(r"[\u4e00-\u9fff]", outside_brackets)

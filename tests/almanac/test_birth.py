@@ -38,8 +38,8 @@ def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
     ],
 )
 def test_S10_words_that_only_a_lunar_date_has_make_it_one(text: str, iso: str, leap: bool) -> None:
-    written = read_date(text)
-    assert (written.iso, written.calendar, written.leap_month) == (iso, "lunar", leap)
+    date_read = read_date(text)
+    assert (date_read.iso, date_read.calendar, date_read.leap_month) == (iso, "lunar", leap)
     info: dict[str, Json] = {"date": iso, "calendar": "lunar", **({"leap_month": True} if leap else {})}
     assert normalise({"date": text}) == info
     assert read_birth({"date": text}) == read_birth(info)
@@ -59,12 +59,12 @@ def test_S10_numbers_say_the_same_in_chinese_and_the_days_of_a_lunar_month_have_
     tens = ("初", "十", "廿", "卅") if lunar else ("", "十", "二十", "三十")
     year = "".join(ones[int(digit)] for digit in str(day.year))
     month = f"{'十' if day.month >= 10 else ''}{ones[day.month % 10] if day.month % 10 else ''}"
-    named = f"{tens[day.day // 10]}{ones[day.day % 10] if day.day % 10 else ''}"
-    named = "初十" if lunar and named == "十" else named
-    written = read_date(f"{year}年{month}月{named}")
+    day_name = f"{tens[day.day // 10]}{ones[day.day % 10] if day.day % 10 else ''}"
+    day_name = "初十" if lunar and day_name == "十" else day_name
+    date_read = read_date(f"{year}年{month}月{day_name}")
     # From the eleventh to the nineteenth a lunar day is named as a solar one.
-    assert written.calendar == ("lunar" if lunar and not 11 <= day.day <= 19 else None)
-    assert written.iso == day.isoformat()
+    assert date_read.calendar == ("lunar" if lunar and not 11 <= day.day <= 19 else None)
+    assert date_read.iso == day.isoformat()
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ ABROAD: dict[str, Json] = {"date": "1990-05-15", "place": "Ulm-Wiblingen", **ULM
 
 
 @pytest.mark.parametrize(
-    ("known", "given", "becomes"),
+    ("birth_info", "changes", "becomes"),
     [
         (SOLAR, {"time": "下午3点"}, {**SOLAR, "time": "15:00"}),
         (SOLAR, {"date": "1990年四月廿一"}, {**SOLAR, **LUNAR}),
@@ -281,28 +281,28 @@ ABROAD: dict[str, Json] = {"date": "1990-05-15", "place": "Ulm-Wiblingen", **ULM
     ],
 )
 def test_S10_a_correction_changes_what_it_says_and_what_went_by_that(
-    known: dict[str, Json], given: dict[str, Json], becomes: dict[str, Json]
+    birth_info: dict[str, Json], changes: dict[str, Json], becomes: dict[str, Json]
 ) -> None:
-    assert normalise(correct(known, given)) == becomes
+    assert normalise(correct(birth_info, changes)) == becomes
 
 
 def test_S10_without_a_date_its_calendar_and_leap_month_are_forgotten_too() -> None:
     assert correct({**LEAP, "gender": "male"}, {"date": ""}) == {"date": "", "gender": "male"}
 
 
-@pytest.mark.parametrize("given", [{"date": "someday"}, {"calendar": "maya"}, {"date": 5}, {"place": 5}])
-def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(given: dict[str, Json]) -> None:
+@pytest.mark.parametrize("change", [{"date": "someday"}, {"calendar": "maya"}, {"date": 5}, {"place": 5}])
+def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(change: dict[str, Json]) -> None:
     with pytest.raises(ToolError, match=r"Give"):
-        correct(SOLAR, given)
+        correct(SOLAR, change)
 
 
 def test_S10_the_form_that_is_kept_has_one_spelling_and_nothing_filled_in() -> None:
-    said: dict[str, Json] = {"date": "1990年5月15日", "time": "下午2点半", "place": " 北京 ", "gender": "男"}
+    form: dict[str, Json] = {"date": "1990年5月15日", "time": "下午2点半", "place": " 北京 ", "gender": "男"}
     own: dict[str, Json] = {"true_solar_time": True, "late_zi": "same_day", "nickname": "小明"}
-    kept = normalise({**said, "calendar": "公历", **own})
-    assert kept == {"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male", **own}
-    assert normalise(kept) == kept
-    birth = read_birth(kept)
+    birth_info = normalise({**form, "calendar": "公历", **own})
+    assert birth_info == {"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male", **own}
+    assert normalise(birth_info) == birth_info
+    birth = read_birth(birth_info)
     assert (birth.true_solar_time, birth.late_zi) == (True, "same_day")
     info: dict[str, Json] = {"date": "2020-4-1", "calendar": "农历", "leap_month": True, "time": "unknown"}
     assert normalise(info) == {"date": "2020-04-01", "calendar": "lunar", "leap_month": True}
@@ -317,12 +317,12 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text
 @given(st.dictionaries(FIELDS, VALUES))
 def test_S10_anything_at_all_is_read_or_refused_in_words(info: dict[str, Any]) -> None:
     try:
-        kept = normalise(cast("dict[str, Json]", info))
+        birth_info = normalise(cast("dict[str, Json]", info))
     except ToolError as error:
         assert str(error).endswith(".")
     else:
-        assert normalise(kept) == kept
-        read_birth(kept)
+        assert normalise(birth_info) == birth_info
+        read_birth(birth_info)
 
 
 @pytest.mark.parametrize(

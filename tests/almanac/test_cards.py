@@ -74,16 +74,16 @@ def test_P14_the_card_of_a_sky_has_its_planets_and_says_which_go_back():
 
 
 def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
-    drawn = draw("single", 2)
+    cards = draw("single", 2)
     columns = ("position", "card", "orientation", "keywords")
-    assert tarot_card({**drawn.row("en"), "question": "What now?"}, "en") == {
+    assert tarot_card({**cards.row("en"), "question": "What now?"}, "en") == {
         "status": "success",
         "title": "Tarot · Single card",
         "body": "For reflection only.",
         "fields": [{"label": "Question", "value": "What now?"}, {"label": "Seed", "value": "2"}],
         "table": {
             "columns": ["Position", "Card", "Lies", "Keywords"],
-            "rows": [[text_at(card.row("en"), name) for name in columns] for card in drawn.cards],
+            "rows": [[text_at(card.row("en"), name) for name in columns] for card in cards.cards],
         },
     }
 
@@ -91,10 +91,10 @@ def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
 def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
     abroad: dict[str, Json] = {"latitude": 48.1, "longitude": 17.1, "timezone": "Europe/Bratislava"}
     whole = {"date": "2020-04-10", "gender": "female", "calendar": "lunar", "leap_month": True, **abroad}
-    shown = [
+    shown_fields = [
         " ".join(map(str, cast("dict[str, str]", row).values())) for row in items(birth_card(whole, "zh"), "fields")
     ]
-    assert shown == [
+    assert shown_fields == [
         "出生日期 2020-04-10",
         "性别 女",
         "历法 农历",
@@ -113,17 +113,19 @@ def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
 
 def test_P14_what_was_saved_and_what_was_forgotten_is_listed():
     assert saved_card(["迷茫"], "en") == {"status": "success", "title": "Saved", "items": ["迷茫"]}
-    for lines, told in ((["养了一只猫"], "养了一只猫"), (list[str](), "出生信息，以及由它排出的命盘和星盘")):
-        assert forgotten_card(lines, "zh") == {"status": "success", "title": "已删除", "items": [told]}
+    for lines, expected in ((["养了一只猫"], "养了一只猫"), (list[str](), "出生信息，以及由它排出的命盘和星盘")):
+        assert forgotten_card(lines, "zh") == {"status": "success", "title": "已删除", "items": [expected]}
 
 
 def test_P14_what_is_noted_and_what_is_lacking_stand_on_the_card():
-    noted: dict[str, Json] = {"notes": ["a"], "untold": ["b"]}
-    assert [bazi_card(noted, "en")["body"], zodiac_card(noted, "en")["body"]] == ["a\nb\nFor reflection only."] * 2
+    chart: dict[str, Json] = {"notes": ["a"], "untold": ["b"]}
+    assert [bazi_card(chart, "en")["body"], zodiac_card(chart, "en")["body"]] == ["a\nb\nFor reflection only."] * 2
 
 
-@pytest.mark.parametrize("kept", [{}, {"pillars": None, "planets": "x", "cards": {}, "notes": 1, "strength": []}])
-def test_P14_a_card_of_what_is_no_chart_has_dashes(kept: dict[str, Json]):
-    assert at(bazi_card(kept, "en"), "fields") is not None
-    assert text_at(items(zodiac_card(kept, "en"), "fields")[0], "value") == "—"
-    assert at(tarot_card(kept, "en"), "table", "rows") == []
+@pytest.mark.parametrize(
+    "stored_chart", [{}, {"pillars": None, "planets": "x", "cards": {}, "notes": 1, "strength": []}]
+)
+def test_P14_a_card_of_what_is_no_chart_has_dashes(stored_chart: dict[str, Json]):
+    assert at(bazi_card(stored_chart, "en"), "fields") is not None
+    assert text_at(items(zodiac_card(stored_chart, "en"), "fields")[0], "value") == "—"
+    assert at(tarot_card(stored_chart, "en"), "table", "rows") == []

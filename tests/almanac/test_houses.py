@@ -37,8 +37,8 @@ def eastward(longitude: float, sidereal: float) -> float:
     return (place(longitude)[0] - sidereal + 180) % 360 - 180
 
 
-def gaps(found: Houses) -> list[float]:
-    return [(end - start) % 360 for start, end in pairwise((*found.cusps, found.cusps[0]))]
+def gaps(houses_found: Houses) -> list[float]:
+    return [(end - start) % 360 for start, end in pairwise((*houses_found.cusps, houses_found.cusps[0]))]
 
 
 # Published: the tests of pyswisseph, Python's binding of the Swiss Ephemeris, have these for `houses_armc`.
@@ -52,17 +52,17 @@ def gaps(found: Houses) -> list[float]:
 def test_S10_placidus_cusps_are_those_of_the_swiss_ephemeris(
     sidereal: float, latitude: float, cusps: tuple[float, ...]
 ):
-    found = houses(sidereal=sidereal, latitude=latitude, obliquity=23.4)
-    assert found.system == "placidus"
-    assert found.cusps == pytest.approx((*cusps, *((cusp + 180) % 360 for cusp in cusps)), abs=1e-6)
-    assert (found.ascendant, found.midheaven) == (found.cusps[0], found.cusps[9])
+    houses_found = houses(sidereal=sidereal, latitude=latitude, obliquity=23.4)
+    assert houses_found.system == "placidus"
+    assert houses_found.cusps == pytest.approx((*cusps, *((cusp + 180) % 360 for cusp in cusps)), abs=1e-6)
+    assert (houses_found.ascendant, houses_found.midheaven) == (houses_found.cusps[0], houses_found.cusps[9])
 
 
 @given(SIDEREAL, INHABITED)
 def test_S10_placidus_cusps_divide_their_own_arcs_in_three(sidereal: float, latitude: float):
-    found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT)
+    houses_found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT)
     for house, share in ((10, 0), (11, 1 / 3), (12, 2 / 3), (1, 1), (2, 4 / 3), (3, 5 / 3)):
-        cusp = found.cusps[house - 1]
+        cusp = houses_found.cusps[house - 1]
         day = degrees(acos(-tan(radians(latitude)) * tan(radians(place(cusp)[1]))))
         arc = share * day if share <= 1 else day + (share - 1) * (180 - day)
         assert eastward(cusp, sidereal) == pytest.approx(arc, abs=1e-5), house
@@ -85,37 +85,41 @@ def test_S10_what_is_on_the_ascendant_rises(sidereal: float, latitude: float):
 
 @given(SIDEREAL, ANYWHERE, SYSTEMS)
 def test_S10_cusps_go_round_once_and_face_each_other(sidereal: float, latitude: float, system: HouseSystem):
-    found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT, system=system)
-    assert len(found.cusps) == 12
-    assert all(0 <= cusp < 360 for cusp in found.cusps)
-    assert all(0 < gap < 180 for gap in gaps(found))
-    assert sum(gaps(found)) == pytest.approx(360)
+    houses_found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT, system=system)
+    assert len(houses_found.cusps) == 12
+    assert all(0 <= cusp < 360 for cusp in houses_found.cusps)
+    assert all(0 < gap < 180 for gap in gaps(houses_found))
+    assert sum(gaps(houses_found)) == pytest.approx(360)
     for house in range(6):
-        assert (found.cusps[house + 6] - found.cusps[house]) % 360 == pytest.approx(180)
+        assert (houses_found.cusps[house + 6] - houses_found.cusps[house]) % 360 == pytest.approx(180)
 
 
 @given(SIDEREAL, ANYWHERE, SYSTEMS, st.floats(0, 360, exclude_max=True))
 def test_S10_every_degree_is_in_one_house(sidereal: float, latitude: float, system: HouseSystem, longitude: float):
-    found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT, system=system)
-    house = found.house_of(longitude)
+    houses_found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT, system=system)
+    house = houses_found.house_of(longitude)
     inside = [
         number
-        for number, (cusp, gap) in enumerate(zip(found.cusps, gaps(found), strict=True), 1)
+        for number, (cusp, gap) in enumerate(zip(houses_found.cusps, gaps(houses_found), strict=True), 1)
         if (longitude - cusp) % 360 < gap
     ]
     # On a cusp itself, rounding may put it on either side.
-    assert house in inside or min(abs((longitude - cusp + 180) % 360 - 180) for cusp in found.cusps) < 1e-9
-    assert [found.house_of(cusp) for cusp in found.cusps] == list(range(1, 13))
+    assert house in inside or min(abs((longitude - cusp + 180) % 360 - 180) for cusp in houses_found.cusps) < 1e-9
+    assert [houses_found.house_of(cusp) for cusp in houses_found.cusps] == list(range(1, 13))
 
 
 @pytest.mark.parametrize("latitude", [66.57, -66.57, 77.85, -90.0])
 def test_S10_within_the_polar_circles_houses_are_whole_signs_and_not_just_outside(latitude: float):
     assert not has_placidus(latitude, TILT)
     for sidereal in range(0, 360, 15):
-        found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT)
-        assert found.system == "whole_sign"
-        assert found == houses(sidereal=sidereal, latitude=latitude, obliquity=TILT, system="whole_sign")
-        assert (found.cusps[0] % 30, gaps(found), found.house_of(found.ascendant)) == (0, [30] * 12, 1)
+        houses_found = houses(sidereal=sidereal, latitude=latitude, obliquity=TILT)
+        assert houses_found.system == "whole_sign"
+        assert houses_found == houses(sidereal=sidereal, latitude=latitude, obliquity=TILT, system="whole_sign")
+        assert (houses_found.cusps[0] % 30, gaps(houses_found), houses_found.house_of(houses_found.ascendant)) == (
+            0,
+            [30] * 12,
+            1,
+        )
         outside = houses(sidereal=sidereal, latitude=66.55 if latitude > 0 else -66.55, obliquity=TILT)
         assert outside.system == "placidus"
         assert sum(gaps(outside)) == pytest.approx(360)

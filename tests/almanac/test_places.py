@@ -20,7 +20,7 @@ def table() -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "place_text"),
     [
         # As people write them: a district without its rank, from the smallest to the largest, with commas or blanks.
         (
@@ -47,25 +47,25 @@ def table() -> list[dict[str, str]]:
         ("安大略省伦敦", "London, Ontario, Canada"),
     ],
 )
-def test_S10_a_place_is_found_by_the_name_it_is_given(name: str, said: str) -> None:
-    places = [find_place(one) for one in said.split("|")]
+def test_S10_a_place_is_found_by_the_name_it_is_given(name: str, place_text: str) -> None:
+    places = [find_place(one) for one in place_text.split("|")]
     assert {place.name if place else None for place in places} == {name}
 
 
 @pytest.mark.parametrize(
-    "said",
+    "place_text",
     [
         *("", "  ", ",", "朝阳区", "Paris, Texas", "Cambridge, Ohio", "纽约客", "Chinatown", "德国巴黎", "Richmond"),
         # A town of a province whose name is also that of another city; a country that begins like a city.
         *("吉林敦化", "Dunhua, Jilin", "罗马尼亚", "伦敦德里", "巴黎，德克萨斯州", "Springfield, Washington", "阿里山"),
     ],
 )
-def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(said: str) -> None:
-    assert find_place(said) is None
+def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(place_text: str) -> None:
+    assert find_place(place_text) is None
 
 
 @pytest.mark.parametrize(
-    ("said", "capital", "province"),
+    ("place_text", "capital", "province"),
     [
         ("广东", "广州", "广东"),
         ("广东，中国", "广州", "广东"),
@@ -74,14 +74,14 @@ def test_S10_a_place_that_is_not_in_the_table_is_not_guessed(said: str) -> None:
         ("广东深圳", "深圳", ""),
     ],
 )
-def test_S10_a_bare_province_is_its_capital_and_says_so(said: str, capital: str, province: str) -> None:
-    found = find_place(said)
-    assert found
-    assert (found.name, found.capital_of) == (capital, province)
+def test_S10_a_bare_province_is_its_capital_and_says_so(place_text: str, capital: str, province: str) -> None:
+    place = find_place(place_text)
+    assert place
+    assert (place.name, place.capital_of) == (capital, province)
 
 
 @pytest.mark.parametrize(
-    ("said", "abroad"),
+    ("place_text", "abroad"),
     [
         ("Springfield", True),
         ("Somewhere, Hunan", False),
@@ -93,12 +93,12 @@ def test_S10_a_bare_province_is_its_capital_and_says_so(said: str, capital: str,
         ("Chinatown", True),
     ],
 )
-def test_S10_a_place_beyond_the_table_is_abroad_by_its_country_or_language(said: str, abroad: bool) -> None:
-    assert is_abroad(said) is abroad
+def test_S10_a_place_beyond_the_table_is_abroad_by_its_country_or_language(place_text: str, abroad: bool) -> None:
+    assert is_abroad(place_text) is abroad
 
 
 @pytest.mark.parametrize(
-    ("said", "zone"),
+    ("place_text", "zone"),
     [
         ("湖南省某某县", "Asia/Shanghai"),
         ("中国台湾某乡", "Asia/Taipei"),
@@ -109,8 +109,8 @@ def test_S10_a_place_beyond_the_table_is_abroad_by_its_country_or_language(said:
         ("", None),
     ],
 )
-def test_S10_the_province_or_the_country_tells_the_zone_of_a_small_place(said: str, zone: str | None) -> None:
-    assert home_zone(said) == zone
+def test_S10_the_province_or_the_country_tells_the_zone_of_a_small_place(place_text: str, zone: str | None) -> None:
+    assert home_zone(place_text) == zone
 
 
 def test_S10_every_city_is_found_by_its_chinese_name_and_with_its_region_by_its_english_one() -> None:
@@ -121,9 +121,9 @@ def test_S10_every_city_is_found_by_its_chinese_name_and_with_its_region_by_its_
         region = row["regions_english"].split("|")[-1]
         names = [*row["chinese"].split("|"), *(f"{name}, {region}" for name in row["english"].split("|"))]
         for name in names:
-            found = find_place(name)
-            assert found is not None, name
-            assert (found.latitude, found.longitude, found.zone) == (*at, row["zone"]), name
+            place = find_place(name)
+            assert place is not None, name
+            assert (place.latitude, place.longitude, place.zone) == (*at, row["zone"]), name
 
 
 def test_S10_no_city_lies_far_from_the_meridian_of_its_zone_nor_one_of_china_outside_of_it() -> None:
@@ -139,6 +139,6 @@ def test_S10_no_city_lies_far_from_the_meridian_of_its_zone_nor_one_of_china_out
 
 @given(st.text(max_size=30))
 def test_S10_any_text_is_a_place_or_is_not(text: str) -> None:
-    found = find_place(text)
-    assert found is None or any(row["chinese"].startswith(found.name) for row in table())
+    place = find_place(text)
+    assert place is None or any(row["chinese"].startswith(place.name) for row in table())
     assert is_abroad(text) in (True, False)

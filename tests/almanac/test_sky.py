@@ -31,9 +31,9 @@ def angle(text: str) -> float:
     return degrees + minutes / 60 + seconds / 3600
 
 
-def off(found: float, published: float) -> float:
+def off(longitude: float, published: float) -> float:
     """How far apart two longitudes are, in seconds of arc."""
-    return abs(turn(found, published)) / SECOND
+    return abs(turn(longitude, published)) / SECOND
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +92,11 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_S10_bodies_stand_where_the_swiss_ephemeris_has_them(name: str):
     published = PUBLISHED[name]
-    found = positions(published.moment)
-    assert tuple(found) == (*PLANETS, NODE)
+    positions_found = positions(published.moment)
+    assert tuple(positions_found) == (*PLANETS, NODE)
     for planet, longitude in zip(PLANETS, published.longitudes, strict=True):
-        assert off(found[planet].longitude, angle(longitude)) < 20, planet
-    assert {planet for planet in PLANETS if found[planet].speed < 0} == published.backwards
+        assert off(positions_found[planet].longitude, angle(longitude)) < 20, planet
+    assert {planet for planet in PLANETS if positions_found[planet].speed < 0} == published.backwards
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -127,13 +127,13 @@ def test_S10_the_mean_node_is_that_of_meeus_examples_22a_and_47a():
 
 @given(MOMENTS)
 def test_S10_longitudes_are_within_a_circle_and_bodies_keep_their_pace(moment: datetime):
-    found = positions(moment)
-    assert all(0 <= position.longitude < 360 for position in found.values())
-    assert 0.94 < found["sun"].speed < 1.03
-    assert 11 < found["moon"].speed < 16
-    assert -0.06 < found[NODE].speed < -0.05
-    assert abs(turn(found["sun"].longitude, found["mercury"].longitude)) < 29
-    assert abs(turn(found["sun"].longitude, found["venus"].longitude)) < 48
+    positions_found = positions(moment)
+    assert all(0 <= position.longitude < 360 for position in positions_found.values())
+    assert 0.94 < positions_found["sun"].speed < 1.03
+    assert 11 < positions_found["moon"].speed < 16
+    assert -0.06 < positions_found[NODE].speed < -0.05
+    assert abs(turn(positions_found["sun"].longitude, positions_found["mercury"].longitude)) < 29
+    assert abs(turn(positions_found["sun"].longitude, positions_found["venus"].longitude)) < 48
 
 
 @given(st.floats(0, 360, exclude_max=True), st.floats(-179, 179))
@@ -143,6 +143,6 @@ def test_S10_the_shorter_way_leads_there(start: float, way: float):
 
 def test_S10_speeds_are_by_the_day_also_where_a_circle_closes():
     half = timedelta(hours=12)
-    found = moving({"moon": 356.0, "mercury": 0.25}, {"moon": 3.0, "mercury": 359.75}, half)
-    assert (found["moon"].speed, found["mercury"].speed) == (14.0, -1.0)
+    result = moving({"moon": 356.0, "mercury": 0.25}, {"moon": 3.0, "mercury": 359.75}, half)
+    assert (result["moon"].speed, result["mercury"].speed) == (14.0, -1.0)
     assert all(earlier > later for earlier, later in pairwise(mean_node(day) for day in range(100)))

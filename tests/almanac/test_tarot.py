@@ -48,9 +48,9 @@ def test_S10_every_card_has_three_keywords_either_way_up_in_both_languages() -> 
     ("spread", "cards"), [("single", 1), ("three", 3), ("relationship", 5), ("choice", 5), ("celtic_cross", 10)]
 )
 def test_S10_a_spread_has_as_many_cards_as_places(spread: str, cards: int) -> None:
-    found = draw(spread, 7)
-    assert len(found.cards) == len(SPREADS[spread].positions) == cards
-    assert [card.position for card in found.cards] == list(SPREADS[spread].positions)
+    drawing = draw(spread, 7)
+    assert len(drawing.cards) == len(SPREADS[spread].positions) == cards
+    assert [card.position for card in drawing.cards] == list(SPREADS[spread].positions)
 
 
 def test_S10_a_recorded_seed_draws_what_it_drew() -> None:
@@ -68,25 +68,25 @@ def test_S10_a_recorded_seed_draws_what_it_drew() -> None:
 
 @given(NAMES, st.integers())
 def test_S10_no_card_is_drawn_twice_and_the_same_seed_draws_the_same(spread: str, seed: int) -> None:
-    found = draw(spread, seed)
-    assert len({card.card.name for card in found.cards}) == len(found.cards)
-    assert draw(spread, seed) == found
+    drawing = draw(spread, seed)
+    assert len({card.card.name for card in drawing.cards}) == len(drawing.cards)
+    assert draw(spread, seed) == drawing
     upright = draw(spread, seed, allow_reversed=False)
-    assert [card.card for card in upright.cards] == [card.card for card in found.cards]
+    assert [card.card for card in upright.cards] == [card.card for card in drawing.cards]
     assert not any(card.reversed for card in upright.cards)
-    assert json.loads(json.dumps(found.row("en"))) == found.row("en")
+    assert json.loads(json.dumps(drawing.row("en"))) == drawing.row("en")
 
 
 def test_S10_every_card_comes_up_and_about_half_of_them_reversed() -> None:
-    drawn = [card for seed in range(200) for card in draw("celtic_cross", seed).cards]
-    assert {card.card.name for card in drawn} == {card.name for card in DECK}
-    assert 0.45 < sum(card.reversed for card in drawn) / len(drawn) < 0.55
+    cards = [card for seed in range(200) for card in draw("celtic_cross", seed).cards]
+    assert {card.card.name for card in cards} == {card.name for card in DECK}
+    assert 0.45 < sum(card.reversed for card in cards) / len(cards) < 0.55
 
 
 def test_S10_features_name_the_card_how_it_lies_and_both() -> None:
-    found = draw("three", 7).features
-    assert {"愚者", "逆位", "愚者逆位", "正位", "大阿尔卡那", "The Fool", "The Fool reversed"} <= set(found)
-    assert "愚者正位" not in found
+    result = draw("three", 7).features
+    assert {"愚者", "逆位", "愚者逆位", "正位", "大阿尔卡那", "The Fool", "The Fool reversed"} <= set(result)
+    assert "愚者正位" not in result
 
 
 def test_S10_an_unknown_spread_is_refused_with_those_there_are() -> None:

@@ -53,12 +53,12 @@ BY_ID = (resume_run, roll_back_thread, undo_rollback, get_changes, restore_files
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """A run that has ended, its thread, a file and a dataset: of one user. `signed_urls` is the query of the file's url."""
+    """A run that has ended, its thread, a file and a dataset: of one user. `url_query` is the query of the file's url."""
 
     thread: str
     run: str
     attachment: str
-    signed_urls: Mapping[str, str]
+    url_query: Mapping[str, str]
     dataset: str
 
 
@@ -83,7 +83,7 @@ class Fuzzed:
             thread=str(body["threadId"]),
             run=str(body["runId"]),
             attachment=str(entry["id"]),
-            signed_urls=dict(parse_qsl(urlsplit(str(entry["url"])).query)),
+            url_query=dict(parse_qsl(urlsplit(str(entry["url"])).query)),
             dataset=str(request(self.url, "POST", DATASETS, {"name": "Mine"}, token=token).json["id"]),
         )
         assert list(read_events(self.url, home.run, token=token))
@@ -136,7 +136,7 @@ def lead_home(case: Case, route: Route, home: Home) -> None:
     for name in case.path_parameters.keys() & ids.keys():
         case.path_parameters[name] = ids[name]
     if route.path.startswith(FILES):
-        case.query = dict(home.signed_urls)
+        case.query = dict(home.url_query)
     for name, value in (("threadId", home.thread), ("agentId", "chat")):
         if name in case.query:
             case.query[name] = value

@@ -16,7 +16,7 @@ Row: TypeAlias = Mapping[str, Json]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class ClientState:
     """What a client saw of one run, and what it has after it."""
 
     events: Sequence[Row]
@@ -34,7 +34,7 @@ class Seen:
         return [str(event["type"]) for event in self.events]
 
     @property
-    def said(self) -> list[str]:
+    def read_texts(self) -> list[str]:
         """The words of the list, each with who said them."""
         return [f"{row['role']}: {row['content']}" for row in self.messages if row.get("content")]
 
@@ -45,8 +45,8 @@ class Seen:
     @property
     def unanswered(self) -> list[Row]:
         """Calls that the list has no result for: what CopilotKit and assistant-ui take for theirs."""
-        answered = [row.get("toolCallId") for row in self.messages if row["role"] == "tool"]
-        return [call for call in self.calls if call["id"] not in answered]
+        answer_ids = [row.get("toolCallId") for row in self.messages if row["role"] == "tool"]
+        return [call for call in self.calls if call["id"] not in answer_ids]
 
 
 class Client:
@@ -56,24 +56,24 @@ class Client:
         self._node = node
         self._name = new_id()
         headers = cast("dict[str, Json]", bearer(ALICE))
-        opened = node.ask("open", name=self._name, version=version, url=url, **({"headers": headers} | config))
-        self.thread = str(opened["threadId"])
+        session = node.ask("open", name=self._name, version=version, url=url, **({"headers": headers} | config))
+        self.thread = str(session["threadId"])
 
-    def say(self, words: Json, id: str = "", **parameters: Json) -> Seen:
+    def say(self, words: Json, id: str = "", **parameters: Json) -> ClientState:
         """A user's message behind the list, and a run with the whole of it."""
         return self.run(add=[user(words, id)], **parameters)
 
-    def answer(self, call: Row, content: str, **parameters: Json) -> Seen:
+    def answer(self, call: Row, content: str, **parameters: Json) -> ClientState:
         """The result of a call, as the next run."""
         return self.run(add=[result(call, content)], **parameters)
 
-    def run(self, **parameters: Json) -> Seen:
+    def run(self, **parameters: Json) -> ClientState:
         return self.wait(self.begin(**parameters))
 
     def begin(self, **parameters: Json) -> int:
         return self._node.begin("run", name=self._name, **parameters)
 
-    def wait(self, run: int) -> Seen:
+    def wait(self, run: int) -> ClientState:
         return seen_of(self._node.wait(run))
 
     def saw(self, kind: str) -> None:
@@ -104,8 +104,8 @@ def tool(name: str, **properties: Json) -> Row:
     return {"name": name, "description": f"The client's {name}.", "parameters": parameters}
 
 
-def seen_of(answer: Row) -> Seen:
-    return Seen(
+def seen_of(answer: Row) -> ClientState:
+    return ClientState(
         events=rows(answer["events"]),
         messages=rows(answer["messages"]),
         pending=cast("Sequence[str] | None", answer["pending"]),

@@ -50,7 +50,7 @@ class Page:
     def screenshot(self, path: str) -> None:
         self._do("screenshot", path=path)
 
-    def said(self) -> list[str]:
+    def console_lines(self) -> list[str]:
         """What it wrote to its console."""
         return list(cast("list[str]", self._do("said")["said"]))
 

@@ -76,10 +76,10 @@ def node() -> Generator[NodeProcess]:
 def make(request: pytest.FixtureRequest, node: NodeProcess, server: Scripted) -> ClientMaker:
     """Makes clients of each version in turn."""
 
-    def made(**config: Json) -> Client:
+    def make_client(**config: Json) -> Client:
         return Client(node, str(request.param), f"{server.url}{AG_UI}", **config)
 
-    return made
+    return make_client
 
 
 @pytest.fixture(scope="package")
@@ -92,13 +92,13 @@ def browser(origin: str) -> Generator[NodeProcess]:
 @pytest.fixture
 def show(browser: NodeProcess, server: Scripted, origin: str) -> Generator[PageMaker]:
     """Opens pages; they are shut again. What they complain about is shown with a test that fails."""
-    opened: list[Page] = []
+    pages: list[Page] = []
 
-    def made(page: str, **query: str) -> Page:
-        opened.append(Page(browser, origin, page, server, **query))
-        return opened[-1]
+    def make_client(page: str, **query: str) -> Page:
+        pages.append(Page(browser, origin, page, server, **query))
+        return pages[-1]
 
-    yield made
-    for page in opened:
-        print("\n".join(page.said()))
+    yield make_client
+    for page in pages:
+        print("\n".join(page.console_lines()))
         page.shut()

@@ -32,8 +32,8 @@ class NodeProcess:
         self._said: list[str] = []
 
     def __enter__(self) -> Self:
-        made = (FOLDER / self._script).parent / "node_modules" / ".made"
-        assert made.exists(), MISSING.format(made.relative_to(ROOT))
+        marker = (FOLDER / self._script).parent / "node_modules" / ".made"
+        assert marker.exists(), MISSING.format(marker.relative_to(ROOT))
         self._process = subprocess.Popen(
             [*NODE, self._script], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

@@ -16,7 +16,7 @@ from tests.clients.node import FOLDER, NODE
 from tests.support.stream_recorder import NEWEST, OLDER, STREAMS_FOLDER
 
 SECONDS = 300.0
-SHOWN = 2_000
+PROBLEM_CHARACTERS = 2_000
 problems = pytest.StashKey[list[str]]()
 
 
@@ -31,10 +31,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     folder = Path(os.environ.pop(STREAMS_FOLDER))
     try:
-        found = session.config.stash[problems] = refused(folder)
+        problems_found = session.config.stash[problems] = list_rejected(folder)
     finally:
         shutil.rmtree(folder)
-    if found and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    if problems_found and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -47,7 +47,7 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def refused(folder: Path) -> list[str]:
+def list_rejected(folder: Path) -> list[str]:
     """What stock clients say of the streams in a folder that they do not take."""
     if not all((folder / version).is_dir() for version in (NEWEST, OLDER)):
         return []
@@ -62,6 +62,9 @@ def refused(folder: Path) -> list[str]:
         check=False,
     )
     if done.returncode:
-        return [done.stderr[:SHOWN]]
-    told = [load_object(line) or {} for line in done.stdout.splitlines()]
-    return [f"{one['version']}: {one['failed'] or one['warned']}\n{str(one['body'])[:SHOWN]}" for one in told]
+        return [done.stderr[:PROBLEM_CHARACTERS]]
+    results = [load_object(line) or {} for line in done.stdout.splitlines()]
+    return [
+        f"{one['version']}: {one['failed'] or one['warned']}\n{str(one['body'])[:PROBLEM_CHARACTERS]}"
+        for one in results
+    ]

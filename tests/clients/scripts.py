@@ -15,11 +15,11 @@ def call(name: str, arguments: str, id: str = "call_0") -> Call:
 
 
 # A reply that breaks off behind a whole call of a client's tool.
-LOST = Answer(text="partial", calls=(call("paint", '{"colour": "lost"}'),), fault=("overloaded", "no more"))
+LOST_ANSWER = Answer(text="partial", calls=(call("paint", '{"colour": "lost"}'),), fault=("overloaded", "no more"))
 
 
 def model_page(server: Scripted) -> list[str]:
     """Who said what on the page that the model saw last, without the system prompt and reminders."""
     rows = [row for row in page_messages(server.model.requests[-1]) if row["role"] != "system"]
     words = [str(row["content"]).rsplit("\n\n", 1)[-1] for row in rows]
-    return [f"{row['role']}: {said}" for row, said in zip(rows, words, strict=True)]
+    return [f"{row['role']}: {content}" for row, content in zip(rows, words, strict=True)]

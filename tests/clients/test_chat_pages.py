@@ -8,7 +8,7 @@ import pytest
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import PLAIN, Scripted
 from tests.clients.browser import Page, PageMaker
-from tests.clients.scripts import LOST, call, model_page, script
+from tests.clients.scripts import LOST_ANSWER, call, model_page, script
 
 pytestmark = pytest.mark.full
 COPILOT_USER, COPILOT_ANSWER = "[data-testid=copilot-user-message]", "[data-testid=copilot-assistant-message]"
@@ -30,7 +30,7 @@ class Chat:
         page.fill(self.input, words)
         page.click(self.send)
 
-    def shown(self, page: Page) -> list[str]:
+    def visible_texts(self, page: Page) -> list[str]:
         """The words on the page, without buttons."""
         texts = [text.removesuffix("Edit").removesuffix("Again").strip() for text in page.texts(self.messages)]
         return [text for text in texts if text]
@@ -69,10 +69,10 @@ def test_P15_turns_are_answered_and_there_after_a_reload(show: PageMaker, server
     page.wait("text=first answer")
     chat.say(page, "two")
     page.wait("text=second answer")
-    assert chat.shown(page) == ["one", "first answer", "two", "second answer"]
+    assert chat.visible_texts(page) == ["one", "first answer", "two", "second answer"]
     page.reload()
     page.wait("text=second answer")
-    assert chat.shown(page) == ["one", "first answer", "two", "second answer"]
+    assert chat.visible_texts(page) == ["one", "first answer", "two", "second answer"]
     chat.say(page, "three")
     page.wait("text=third answer")
     assert model_page(server) == [
@@ -93,7 +93,7 @@ def test_P15_an_answer_is_given_again_and_takes_the_place_of_the_first(show: Pag
     assert model_page(server) == ["user: hello", "assistant: but this", "user: go on"]
     page.reload()
     page.wait("text=onward")
-    assert chat.shown(page) == ["hello", "but this", "go on", "onward"]
+    assert chat.visible_texts(page) == ["hello", "but this", "go on", "onward"]
 
 
 @EACH_CHAT
@@ -101,30 +101,14 @@ def test_P15_stop_ends_the_run_and_the_next_message_is_answered(show: PageMaker,
     page = show(chat.page)
     chat.say(page, "hold this")
     page.wait("text=one two")
-    held = server.model.requests[-1]
+    held_request = server.model.requests[-1]
     page.click(chat.stop)
     if chat is COPILOT:
-        assert held.wait_disconnected()
+        assert held_request.wait_disconnected()
     chat.say(page, "never mind")
     page.wait("text=five six")
-    assert held.wait_disconnected()
-    assert chat.shown(page)[-2:] == ["never mind", PLAIN.text]
-
-
-def test_P15_tools_of_the_page_and_of_the_server_work_together(show: PageMaker, server: Scripted):
-    # The ids that a model without ids gives, and the same again in the next turn.
-    script(server, Answer(calls=(call("weather", '{"city": "Bonn"}'),)))
-    script(server, Answer(calls=(call("paint", '{"colour": "gold"}'),)), Answer(text="Gold for the sun."))
-    script(server, Answer(calls=(call("paint", '{"colour": "grey"}'),)), Answer(text="Grey for the rain."))
-    page = show(COPILOT.page)
-    COPILOT.say(page, "paint the weather")
-    page.wait("text=Gold for the sun.")
-    COPILOT.say(page, "and now the rain")
-    page.wait("text=Grey for the rain.")
-    assert page.evaluate("window.painted") == ["gold", "grey"]
-    assert "weather" in page.texts("[data-testid=copilot-tool-render-name]")
-    assert model_page(server)[-1] == "tool: painted grey"
-    assert "tool: Sunny in Bonn." in model_page(server)
+    assert held_request.wait_disconnected()
+    assert chat.visible_texts(page)[-2:] == ["never mind", PLAIN.text]
 
 
 @pytest.mark.parametrize("reloads", [False, True], ids=["at once", "after a reload"])
@@ -141,8 +125,10 @@ def test_P15_a_person_is_asked_and_answers(show: PageMaker, server: Scripted, re
     assert model_page(server)[-1] == "tool: yes"
 
 
-@pytest.mark.parametrize(("button", "told"), [("Yes", "Sent: hello"), ("No", "The user said no.")])
-def test_P15_a_person_decides_on_a_call_of_the_agents_own(show: PageMaker, server: Scripted, button: str, told: str):
+@pytest.mark.parametrize(("button", "expected"), [("Yes", "Sent: hello"), ("No", "The user said no.")])
+def test_P15_a_person_decides_on_a_call_of_the_agents_own(
+    show: PageMaker, server: Scripted, button: str, expected: str
+):
     script(server, Answer(calls=(call("send", '{"text": "hello"}'),)), Answer(text="Very well."))
     page = show(COPILOT.page)
     COPILOT.say(page, "say hello to all")
@@ -150,7 +136,7 @@ def test_P15_a_person_decides_on_a_call_of_the_agents_own(show: PageMaker, serve
     page.reload()
     page.click(f"{QUESTION} >> text={button}")
     page.wait("text=Very well.")
-    assert told in model_page(server)[-1]
+    assert expected in model_page(server)[-1]
 
 
 def test_P15_a_message_edited_in_copilotkit_takes_the_place_of_what_followed(show: PageMaker, server: Scripted):
@@ -163,22 +149,10 @@ def test_P15_a_message_edited_in_copilotkit_takes_the_place_of_what_followed(sho
     page.hover(f"{COPILOT_USER}:has-text('first')")
     page.click(f"{COPILOT_USER}:has-text('first') >> [data-testid=copilot-edit-button]")
     page.wait("text=to the edited")
-    assert COPILOT.shown(page) == ["first, edited", "to the edited"]
+    assert COPILOT.visible_texts(page) == ["first, edited", "to the edited"]
     page.reload()
     page.wait("text=to the edited")
-    assert COPILOT.shown(page) == ["first, edited", "to the edited"]
-
-
-def test_P15_a_reload_in_the_middle_of_a_run_goes_on_with_it(show: PageMaker, server: Scripted):
-    page = show(COPILOT.page)
-    COPILOT.say(page, "hold this")
-    page.wait("text=one two")
-    page.reload()
-    page.wait("text=one two")
-    assert COPILOT.shown(page)[0] == "hold this"
-    server.go.set()
-    page.wait("text=five six")
-    assert COPILOT.shown(page) == ["hold this", PLAIN.text]
+    assert COPILOT.visible_texts(page) == ["first, edited", "to the edited"]
 
 
 def test_P15_a_tool_of_the_page_is_carried_out_once_and_its_result_goes_on(show: PageMaker, server: Scripted):
@@ -196,7 +170,7 @@ def test_P15_a_tool_of_the_page_is_carried_out_once_and_its_result_goes_on(show:
 
 
 def test_P15_a_call_of_a_reply_that_was_lost_is_not_carried_out(show: PageMaker, server: Scripted):
-    script(server, LOST, Answer(text="Whole."))
+    script(server, LOST_ANSWER, Answer(text="Whole."))
     page = show(ASSISTANT.page)
     ASSISTANT.say(page, "go")
     page.wait("text=Whole.")
@@ -204,7 +178,7 @@ def test_P15_a_call_of_a_reply_that_was_lost_is_not_carried_out(show: PageMaker,
     # It goes on showing the message that it was at, whatever a snapshot says: until the page is loaded again.
     page.reload()
     page.wait("text=Whole.")
-    assert ASSISTANT.shown(page) == ["go", "Whole."]
+    assert ASSISTANT.visible_texts(page) == ["go", "Whole."]
 
 
 def test_P15_a_message_edited_in_assistant_ui_takes_the_place_of_what_followed(show: PageMaker, server: Scripted):
@@ -218,5 +192,5 @@ def test_P15_a_message_edited_in_assistant_ui_takes_the_place_of_what_followed(s
     page.fill("[data-testid=edit]", "changed")
     page.click("button:text-is('Change')")
     page.wait("text=to the edited")
-    assert ASSISTANT.shown(page) == ["first", "to the first", "changed", "to the edited"]
+    assert ASSISTANT.visible_texts(page) == ["first", "to the first", "changed", "to the edited"]
     assert model_page(server) == ["user: first", "assistant: to the first", "user: changed"]

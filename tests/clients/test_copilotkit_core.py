@@ -11,7 +11,7 @@ from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, PLAIN, Scripted
 from tests.clients.agents import Row, rows, user
 from tests.clients.node import NodeProcess
-from tests.clients.scripts import LOST, call, model_page, script
+from tests.clients.scripts import LOST_ANSWER, call, model_page, script
 from tests.support.client import bearer
 
 pytestmark = pytest.mark.full
@@ -34,7 +34,7 @@ class Core:
         self._name = new_id()
         self.thread = thread or new_id()
         headers = cast("dict[str, Json]", bearer(token))
-        self.opened = node.ask(
+        self.state = node.ask(
             "open", name=self._name, url=url, headers=headers, transport=transport, threadId=self.thread
         )
 
@@ -59,65 +59,65 @@ class CoreMaker(Protocol):
 def make(request: pytest.FixtureRequest, program: NodeProcess, server: Scripted) -> CoreMaker:
     """Makes cores of each transport in turn."""
 
-    def made(thread: str = "", token: str | None = ALICE) -> Core:
+    def make_core(thread: str = "", token: str | None = ALICE) -> Core:
         return Core(program, f"{server.url}{BASE}", str(request.param), thread, token)
 
-    return made
+    return make_core
 
 
-def said(seen: Row) -> list[str]:
-    return [f"{row['role']}: {row['content']}" for row in rows(seen["messages"]) if row.get("content")]
+def read_texts(state: Row) -> list[str]:
+    return [f"{row['role']}: {row['content']}" for row in rows(state["messages"]) if row.get("content")]
 
 
 def test_P15_info_names_the_agents(make: CoreMaker):
-    opened = make().opened
-    assert opened["status"] == "connected"
-    assert {"default", "helper", "chat"} <= set(cast("list[str]", opened["agents"]))
-    assert opened["errors"] == []
+    state = make().state
+    assert state["status"] == "connected"
+    assert {"default", "helper", "chat"} <= set(cast("list[str]", state["agents"]))
+    assert state["errors"] == []
 
 
 def test_P15_info_refused_is_told_in_words(make: CoreMaker):
-    opened = make(token="nobody's").opened
-    assert opened["status"] == "error"
-    assert any("credential" in str(error["message"]).lower() for error in rows(opened["errors"]))
+    state = make(token="nobody's").state
+    assert state["status"] == "error"
+    assert any("credential" in str(error["message"]).lower() for error in rows(state["errors"]))
 
 
 def test_P15_turns_with_tools_of_both_sides(make: CoreMaker, server: Scripted):
     calls = (call("weather", '{"city": "Bonn"}', "call_0"), call("paint", '{"colour": "red"}', "call_1"))
     script(server, Answer(calls=calls), Answer(text="Done."), Answer(text="You are welcome."))
     core = make()
-    seen = core.say("paint by the weather")
-    assert said(seen)[-1] == "assistant: Done."
-    assert seen["executed"] == ["red"]
+    state = core.say("paint by the weather")
+    assert read_texts(state)[-1] == "assistant: Done."
+    assert state["executed"] == ["red"]
     assert sorted(model_page(server)[-2:]) == ["tool: Sunny in Bonn.", "tool: painted red"]
-    seen = core.say("thanks")
-    assert said(seen)[-2:] == ["user: thanks", "assistant: You are welcome."]
-    assert (seen["executed"], seen["errors"]) == ([], [])
+    state = core.say("thanks")
+    assert read_texts(state)[-2:] == ["user: thanks", "assistant: You are welcome."]
+    assert (state["executed"], state["errors"]) == ([], [])
 
 
 def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: CoreMaker, server: Scripted):
-    script(server, LOST, Answer(text="Whole."))
-    seen = make().say("go")
-    assert said(seen) == ["user: go", "assistant: Whole."]
-    assert (seen["executed"], seen["errors"]) == ([], [])
+    script(server, LOST_ANSWER, Answer(text="Whole."))
+    state = make().say("go")
+    assert read_texts(state) == ["user: go", "assistant: Whole."]
+    assert (state["executed"], state["errors"]) == ([], [])
 
 
 def test_P15_a_thread_is_connected_to_as_often_as_one_likes(make: CoreMaker, server: Scripted):
     script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."))
     first = make()
-    whole = said(first.say("weather?"))
+    whole = read_texts(first.say("weather?"))
     other = make(first.thread)
     for _ in range(2):
-        seen = other.ask("connect")
+        state = other.ask("connect")
         assert (
-            said(seen)
+            read_texts(state)
             == whole
             == ["user: weather?", "assistant: Let me look.", "tool: Sunny in Bonn.", "assistant: Sunny."]
         )
-        assert (seen["executed"], seen["errors"]) == ([], [])
+        assert (state["executed"], state["errors"]) == ([], [])
     other.say("thanks")
     assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
-    assert said(make().ask("connect")) == []
+    assert read_texts(make().ask("connect")) == []
 
 
 def test_P15_a_run_is_joined_in_its_middle_and_stopped_from_there(make: CoreMaker, server: Scripted):
@@ -125,13 +125,13 @@ def test_P15_a_run_is_joined_in_its_middle_and_stopped_from_there(make: CoreMake
     run = first.begin("run", add=[user("hold this")])
     first.ask("saw", text="one two")
     other = make(first.thread)
-    joined = other.begin("connect")
-    assert said(other.ask("saw", text="one two"))[0] == "user: hold this"
+    joined_run = other.begin("connect")
+    assert read_texts(other.ask("saw", text="one two"))[0] == "user: hold this"
     other.ask("stop")
     assert server.model.requests[-1].wait_disconnected()
-    assert said(other.wait(joined))[:1] == ["user: hold this"]
-    assert said(first.wait(run))[-1].startswith("assistant: one two")
-    assert said(first.say("never mind"))[-1] == f"assistant: {PLAIN.text}"
+    assert read_texts(other.wait(joined_run))[:1] == ["user: hold this"]
+    assert read_texts(first.wait(run))[-1].startswith("assistant: one two")
+    assert read_texts(first.say("never mind"))[-1] == f"assistant: {PLAIN.text}"
 
 
 def test_P15_suggestions_leave_nothing_behind(make: CoreMaker, server: Scripted):
@@ -140,16 +140,16 @@ def test_P15_suggestions_leave_nothing_behind(make: CoreMaker, server: Scripted)
     before = server.get("/threads")
     ideas: Json = {"suggestions": [{"title": "More", "message": "Tell me more"}, {"title": "Less", "message": "Less"}]}
     script(server, Answer(calls=(call("copilotkitSuggest", dump(ideas).decode()),)))
-    found = core.ask("suggest", instructions="Suggest what to say next.")
-    assert [row["message"] for row in rows(found["suggestions"])] == ["Tell me more", "Less"]
+    match = core.ask("suggest", instructions="Suggest what to say next.")
+    assert [row["message"] for row in rows(match["suggestions"])] == ["Tell me more", "Less"]
     assert server.get("/threads") == before
 
 
 def test_P15_threads_are_listed_renamed_and_deleted(make: CoreMaker):
     core = make()
     core.say("about lighthouses")
-    listed = core.ask("threads")
-    assert core.thread in [row["id"] for row in rows(listed["threads"])]
+    thread_list = core.ask("threads")
+    assert core.thread in [row["id"] for row in rows(thread_list["threads"])]
     renamed = core.ask("threads", act="rename", threadId=core.thread, title="Lighthouses")
     assert renamed["error"] is None
     assert {row["id"]: row["name"] for row in rows(make().ask("threads")["threads"])}[core.thread] == "Lighthouses"

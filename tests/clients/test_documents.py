@@ -29,10 +29,10 @@ def test_P15_the_programs_of_the_documents_run(server: Scripted, package: str):
 
 @pytest.mark.full
 def test_P15_the_front_end_of_the_readme_runs_with_a_token_and_a_place_to_show_words(server: Scripted):
-    (shown,) = blocks_of("README.md", "ts")
+    (block,) = blocks_of("README.md", "ts")
     around = "const token = process.env.RECTO_TOKEN, show = (words) => process.stdout.write(words);"
     script(server, Answer(text="There are 3."))
-    assert output_of(f"{around}\n{shown.replace('/shop', '/helper')}", server, PACKAGES[-1]) == "There are 3."
+    assert output_of(f"{around}\n{block.replace('/shop', '/helper')}", server, PACKAGES[-1]) == "There are 3."
 
 
 @pytest.mark.full
@@ -44,9 +44,9 @@ def test_P15_the_program_that_agrees_to_calls_runs_with_the_newest_client(server
 
 def test_P15_the_pages_of_the_documents_are_those_that_are_tested():
     tested = [lines_of(path.read_text("utf-8")) for path in (FOLDER / "pages").glob("*.jsx")]
-    shown = [lines_of(block) for document in DOCUMENTS for block in blocks_of(document, "jsx")]
-    assert len(shown) == 5
-    assert [block for block in shown if not any(block in page for page in tested)] == []
+    shown_lines = [lines_of(block) for document in DOCUMENTS for block in blocks_of(document, "jsx")]
+    assert len(shown_lines) == 5
+    assert [block for block in shown_lines if not any(block in page for page in tested)] == []
 
 
 def output_of(program: str, server: Scripted, package: str) -> str:

@@ -20,9 +20,11 @@ TASK = "Write the word done into made.txt."
 LAST = "echo done > made.txt && echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
-def step(made: Request) -> Answer:
+def step(model_request: Request) -> Answer:
     """What the model has it do next: look at a long file again and again, and then what it was asked for."""
-    number = sum(1 for one in cast("list[dict[str, Json]]", made.page["messages"]) if one["role"] == "assistant")
+    number = sum(
+        1 for one in cast("list[dict[str, Json]]", model_request.page["messages"]) if one["role"] == "assistant"
+    )
     command = LAST if number == STEPS else f"cat long.txt; echo {number}"
     function: Json = {"name": "bash", "arguments": f'{{"command": "{command}"}}'}
     call: Json = {"id": f"call_{number}", "type": "function", "function": function}
@@ -30,9 +32,9 @@ def step(made: Request) -> Answer:
 
 
 def settings(url: str, home: Path) -> dict[str, str]:
-    named = {"OPENAI_API_KEY": ALICE, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_BASE": f"{url}/v1"}
+    environment = {"OPENAI_API_KEY": ALICE, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_BASE": f"{url}/v1"}
     quiet = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_SILENT_STARTUP": "1"}
-    return {"HOME": str(home), "PATH": "/usr/bin:/bin", "LITELLM_LOCAL_MODEL_COST_MAP": "True", **named, **quiet}
+    return {"HOME": str(home), "PATH": "/usr/bin:/bin", "LITELLM_LOCAL_MODEL_COST_MAP": "True", **environment, **quiet}
 
 
 @pytest.mark.full
@@ -59,4 +61,4 @@ def test_X3_mini_swe_agent_works_through_the_gateway_as_it_comes(tmp_path: Path)
         assert len(calls) == STEPS + 1
         # It went on without what was folded meanwhile.
         assert any(cast("int", call["saved"]) > 0 for call in calls)
-        assert OLD in server.sent.body.decode()
+        assert OLD in server.last_request.body.decode()

@@ -5,28 +5,28 @@ import pytest
 from recto.ids import new_id
 from recto.testing.model_server import Answer, failure
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
-from tests.clients.agents import Client, ClientMaker, Seen, function_of, result, tool, user
-from tests.clients.scripts import LOST, call, model_page, script
+from tests.clients.agents import Client, ClientMaker, ClientState, function_of, result, tool, user
+from tests.clients.scripts import LOST_ANSWER, call, model_page, script
 
 ASK = tool("ask", question={"type": "string"})
 PICK = tool("pick", colour={"type": "string"})
 
 
-def taken(seen: Seen) -> Seen:
+def check_events(state: ClientState) -> ClientState:
     """A run that the client took without a word."""
-    assert (seen.failed, list(seen.warned)) == (None, [])
-    return seen
+    assert (state.failed, list(state.warned)) == (None, [])
+    return state
 
 
 def test_P15_turn_after_turn_is_answered(make: ClientMaker, server: Scripted):
     client = make()
     script(server, *[Answer(text=f"answer {number}") for number in (1, 2, 3)])
     for words in ("first", "second"):
-        taken(client.say(words))
-    seen = taken(client.say("third"))
-    spoken = ["user: first", "assistant: answer 1", "user: second", "assistant: answer 2", "user: third"]
-    assert seen.said == [*spoken, "assistant: answer 3"]
-    assert model_page(server) == spoken
+        check_events(client.say(words))
+    state = check_events(client.say("third"))
+    texts = ["user: first", "assistant: answer 1", "user: second", "assistant: answer 2", "user: third"]
+    assert state.read_texts == [*texts, "assistant: answer 3"]
+    assert model_page(server) == texts
 
 
 @pytest.mark.full
@@ -34,9 +34,9 @@ def test_P15_a_system_message_first_is_read_in_a_thread_of_any_name(make: Client
     name = f"room #7 / Bücher / {new_id()}"
     client = make(threadId=name, messages=[{"id": "s", "role": "system", "content": "Answer in verse."}])
     client.say("one")
-    seen = taken(client.say("two"))
-    assert [row["role"] for row in seen.messages] == ["system", "user", "assistant", "user", "assistant"]
-    assert {str(event["threadId"]) for event in seen.events if "threadId" in event} == {name}
+    state = check_events(client.say("two"))
+    assert [row["role"] for row in state.messages] == ["system", "user", "assistant", "user", "assistant"]
+    assert {str(event["threadId"]) for event in state.events if "threadId" in event} == {name}
     assert "Answer in verse." in str(page_messages(server.model.requests[-1]))
     assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
 
@@ -49,11 +49,11 @@ def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMak
     )
     script(server, Answer(calls=calls), Answer(text="All done."))
     client = make()
-    first = taken(client.say("do all", tools=[ASK, PICK]))
+    first = check_events(client.say("do all", tools=[ASK, PICK]))
     assert [function_of(one)[0] for one in first.unanswered] == ["ask", "pick"]
     results = [result(one, f"{function_of(one)[0]} is answered") for one in first.unanswered]
-    seen = taken(client.run(add=results, tools=[ASK, PICK]))
-    assert seen.said[-1] == "assistant: All done."
+    state = check_events(client.run(add=results, tools=[ASK, PICK]))
+    assert state.read_texts[-1] == "assistant: All done."
     got = [line for line in model_page(server) if line.startswith("tool: ")]
     assert sorted(got) == ["tool: Sunny in Bonn.", "tool: ask is answered", "tool: pick is answered"]
 
@@ -61,19 +61,19 @@ def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMak
 def test_P15_thoughts_are_shown_and_sent_back_without_harm(make: ClientMaker, server: Scripted):
     server.answers.append(Answer(reasoning="Hm, a greeting.", text="Hello!"))
     client = make()
-    seen = taken(client.say("hi"))
-    assert seen.said == ["user: hi", "reasoning: Hm, a greeting.", "assistant: Hello!"]
-    assert taken(client.say("again")).said[-2:] == ["user: again", f"assistant: {PLAIN.text}"]
+    state = check_events(client.say("hi"))
+    assert state.read_texts == ["user: hi", "reasoning: Hm, a greeting.", "assistant: Hello!"]
+    assert check_events(client.say("again")).read_texts[-2:] == ["user: again", f"assistant: {PLAIN.text}"]
 
 
 def test_P15_an_answer_is_given_again_where_the_list_was_cut_before_it(make: ClientMaker, server: Scripted):
     script(server, Answer(text="not this one"), Answer(text="this one"))
     client = make()
     first = client.say("hello")
-    seen = taken(client.run(messages=first.messages[:1]))
-    assert seen.said == ["user: hello", "assistant: this one"]
+    state = check_events(client.run(messages=first.messages[:1]))
+    assert state.read_texts == ["user: hello", "assistant: this one"]
     assert model_page(server) == ["user: hello"]
-    taken(client.say("on"))
+    check_events(client.say("on"))
     assert model_page(server) == ["user: hello", "assistant: this one", "user: on"]
 
 
@@ -83,19 +83,19 @@ def test_P15_a_message_that_was_edited_takes_the_place_of_what_followed(make: Cl
     client = make()
     client.say("zero", "m0")
     before = client.say("one", "m1")
-    seen = taken(client.run(messages=[*before.messages[:2], user("another", id)]))
-    assert seen.said == ["user: zero", "assistant: a", "user: another", "assistant: c"]
+    state = check_events(client.run(messages=[*before.messages[:2], user("another", id)]))
+    assert state.read_texts == ["user: zero", "assistant: a", "user: another", "assistant: c"]
     assert model_page(server) == ["user: zero", "assistant: a", "user: another"]
 
 
 def test_P15_a_message_that_was_refused_stays_in_the_list_and_harms_nothing(make: ClientMaker, server: Scripted):
     client = make()
     client.say("one")
-    refused = client.say("x" * 10_001)
-    assert refused.failed
-    assert "exceeds limit" in str(refused.failed["message"])
-    seen = taken(client.say("two"))
-    assert [len(str(row["content"])) for row in seen.messages if row["role"] == "user"] == [3, 10_001, 3]
+    rejection = client.say("x" * 10_001)
+    assert rejection.failed
+    assert "exceeds limit" in str(rejection.failed["message"])
+    state = check_events(client.say("two"))
+    assert [len(str(row["content"])) for row in state.messages if row["role"] == "user"] == [3, 10_001, 3]
     assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
 
 
@@ -105,39 +105,39 @@ def test_P15_a_stopped_run_gives_way_to_what_is_said_next(make: ClientMaker, ser
     client.saw("TEXT_MESSAGE_CONTENT")
     client.stop()
     stopped = client.wait(run)
-    assert stopped.said[-1].startswith("assistant: one")
-    seen = taken(client.say("never mind"))
-    assert seen.said[-2:] == ["user: never mind", f"assistant: {PLAIN.text}"]
+    assert stopped.read_texts[-1].startswith("assistant: one")
+    state = check_events(client.say("never mind"))
+    assert state.read_texts[-2:] == ["user: never mind", f"assistant: {PLAIN.text}"]
     assert server.model.requests[-2].wait_disconnected()
 
 
 def test_P15_calls_without_ids_and_with_the_same_ids_are_told_apart(make: ClientMaker, server: Scripted):
     client = make()
     for id, city in (("", "Bonn"), ("", "Rome"), ("call_7", "Oslo"), ("call_7", "Nice")):
-        asked = f'{{"question": "{city}?"}}'
-        script(server, Answer(calls=(call("ask", asked, id),)), Answer(text=f"{city} it is."))
-        first = taken(client.say(f"to {city}", tools=[ASK]))
-        assert [function_of(one) for one in first.unanswered] == [("ask", asked)]
-        seen = taken(client.answer(first.unanswered[0], f"yes, {city}", tools=[ASK]))
-        assert seen.said[-1] == f"assistant: {city} it is."
+        call_arguments = f'{{"question": "{city}?"}}'
+        script(server, Answer(calls=(call("ask", call_arguments, id),)), Answer(text=f"{city} it is."))
+        first = check_events(client.say(f"to {city}", tools=[ASK]))
+        assert [function_of(one) for one in first.unanswered] == [("ask", call_arguments)]
+        state = check_events(client.answer(first.unanswered[0], f"yes, {city}", tools=[ASK]))
+        assert state.read_texts[-1] == f"assistant: {city} it is."
         assert model_page(server)[-1] == f"tool: yes, {city}"
-    assert len({str(one["id"]) for one in seen.calls}) == len(seen.calls) == 4
+    assert len({str(one["id"]) for one in state.calls}) == len(state.calls) == 4
 
 
 def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: ClientMaker, server: Scripted):
-    script(server, LOST, Answer(text="Whole."))
-    seen = taken(make().say("go", tools=[tool("paint", colour={"type": "string"})]))
-    assert seen.said == ["user: go", "assistant: Whole."]
-    assert (seen.unanswered, seen.pending or []) == ([], [])
+    script(server, LOST_ANSWER, Answer(text="Whole."))
+    state = check_events(make().say("go", tools=[tool("paint", colour={"type": "string"})]))
+    assert state.read_texts == ["user: go", "assistant: Whole."]
+    assert (state.unanswered, state.pending or []) == ([], [])
 
 
 def test_P15_a_run_that_fails_is_told_in_words_and_the_next_one_goes_on(make: ClientMaker, server: Scripted):
     script(server, failure(400, "no such model"))
     client = make()
-    seen = client.say("hello")
-    assert (seen.types[-1], seen.events[-1]["code"]) == ("RUN_ERROR", "model_failed")
-    assert "no such model" not in str(seen.events[-1]["message"])
-    assert taken(client.say("again")).said[-1] == f"assistant: {PLAIN.text}"
+    state = client.say("hello")
+    assert (state.types[-1], state.events[-1]["code"]) == ("RUN_ERROR", "model_failed")
+    assert "no such model" not in str(state.events[-1]["message"])
+    assert check_events(client.say("again")).read_texts[-1] == f"assistant: {PLAIN.text}"
 
 
 def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: ClientMaker, server: Scripted):
@@ -145,20 +145,20 @@ def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: Cl
     first: Client = make()
     before = first.say("weather?")
     other = make(threadId=first.thread)
-    seen = taken(other.run())
-    assert [row["role"] for row in seen.messages] == ["user", "assistant", "tool", "assistant"]
-    assert (seen.said, seen.unanswered) == (before.said, [])
-    taken(other.say("thanks"))
+    state = check_events(other.run())
+    assert [row["role"] for row in state.messages] == ["user", "assistant", "tool", "assistant"]
+    assert (state.read_texts, state.unanswered) == (before.read_texts, [])
+    check_events(other.say("thanks"))
     assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
 
 
 def test_P15_a_state_is_shared_by_the_client_and_the_tools_of_the_server(make: ClientMaker, server: Scripted):
     client = make(state={"stops": ["Rome"], "by": "train"})
     script(server, Answer(calls=(call("plan", '{"stop": "Oslo"}'),)), Answer(text="Two stops."))
-    first = taken(client.say("to Oslo, too"))
+    first = check_events(client.say("to Oslo, too"))
     assert first.state == {"stops": ["Rome", "Oslo"], "by": "train"}
     assert {"STATE_SNAPSHOT", "STATE_DELTA"} <= set(first.types)
     script(server, Answer(calls=(call("plan", '{"stop": "Bonn"}'),)), Answer(text="Two again."))
-    second = taken(client.say("not Rome", state={"stops": ["Oslo"], "by": "train"}))
+    second = check_events(client.say("not Rome", state={"stops": ["Oslo"], "by": "train"}))
     assert second.state == {"stops": ["Oslo", "Bonn"], "by": "train"}
-    assert taken(make(threadId=client.thread).run()).state == second.state
+    assert check_events(make(threadId=client.thread).run()).state == second.state

@@ -25,9 +25,9 @@ def test_P15_files_come_along_as_bytes_and_are_stored_once(make: ClientMaker, se
     first = client.say([words("look"), *files])
     assert (first.failed, list(first.warned)) == (None, [])
     assert "notes.txt" in str(page_messages(server.model.requests[-1]))
-    assert first.said[-1] == f"assistant: {PLAIN.text}"
-    seen = client.say("and now?")
-    assert seen.failed is None
+    assert first.read_texts[-1] == f"assistant: {PLAIN.text}"
+    state = client.say("and now?")
+    assert state.failed is None
     first_of_history = server.rows(f"/history?threadId={client.thread}", "messages")[0]
     assert [file["name"] for file in rows(first_of_history["files"])] == ["dot.png", "notes.txt"]
     assert model_page(server)[-1] == "user: and now?"
@@ -35,11 +35,11 @@ def test_P15_files_come_along_as_bytes_and_are_stored_once(make: ClientMaker, se
 
 def test_P15_a_part_that_cannot_be_used_is_told_and_the_run_goes_on(make: ClientMaker, server: Scripted):
     client = make()
-    seen = client.say([words("look"), part("image", "image/png", NOTES, "no-picture.png")])
-    assert (seen.failed, list(seen.warned)) == (None, [])
-    assert seen.said[-1] == f"assistant: {PLAIN.text}"
+    state = client.say([words("look"), part("image", "image/png", NOTES, "no-picture.png")])
+    assert (state.failed, list(state.warned)) == (None, [])
+    assert state.read_texts[-1] == f"assistant: {PLAIN.text}"
     assert "no-picture.png" in str(page_messages(server.model.requests[-1]))
-    told = [event for event in seen.events if event["type"] == "ACTIVITY_SNAPSHOT"]
-    assert [event["activityType"] for event in told] == ["recto.attachments"]
-    assert "no-picture.png" in str(told[0]["content"])
+    results = [event for event in state.events if event["type"] == "ACTIVITY_SNAPSHOT"]
+    assert [event["activityType"] for event in results] == ["recto.attachments"]
+    assert "no-picture.png" in str(results[0]["content"])
     assert client.say("never mind").failed is None

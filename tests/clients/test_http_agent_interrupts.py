@@ -5,54 +5,54 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import Scripted, page_messages
-from tests.clients.agents import Client, ClientMaker, Seen, function_of
+from tests.clients.agents import Client, ClientMaker, ClientState, function_of
 from tests.clients.scripts import call, model_page, script
 
-ASKED = call("send", '{"text": "We meet at nine."}')
+SEND_CALL = call("send", '{"text": "We meet at nine."}')
 
 
-def asked(client: Client, server: Scripted, *rest: Answer) -> Seen:
+def ask_client(client: Client, server: Scripted, *rest: Answer) -> ClientState:
     """A run that ends with a call that waits for a person, and something to say behind it."""
-    script(server, Answer(text="I send it.", calls=(ASKED,)), *rest)
-    seen = client.say("tell all: we meet at nine")
-    assert (seen.failed, list(seen.warned)) == (None, [])
-    assert [function_of(one) for one in seen.unanswered] == [("send", ASKED.arguments)]
-    return seen
+    script(server, Answer(text="I send it.", calls=(SEND_CALL,)), *rest)
+    state = client.say("tell all: we meet at nine")
+    assert (state.failed, list(state.warned)) == (None, [])
+    assert [function_of(one) for one in state.unanswered] == [("send", SEND_CALL.arguments)]
+    return state
 
 
-def decide(client: Client, seen: Seen, payload: Json) -> Seen:
+def decide(client: Client, state: ClientState, payload: Json) -> ClientState:
     """What a person decided, as the client tells it."""
-    if seen.interrupts is None:
-        return client.answer(seen.unanswered[0], dump(payload).decode())
-    (waiting,) = seen.interrupts
-    assert waiting["toolCallId"] == seen.unanswered[0]["id"]
+    if state.interrupts is None:
+        return client.answer(state.unanswered[0], dump(payload).decode())
+    (waiting,) = state.interrupts
+    assert waiting["toolCallId"] == state.unanswered[0]["id"]
     return client.run(resume=[{"interruptId": waiting["id"], "status": "resolved", "payload": payload}])
 
 
 @pytest.mark.parametrize(
-    ("payload", "told"),
+    ("payload", "expected"),
     [
         pytest.param({"approved": True}, "Sent: We meet at nine.", id="approved"),
         pytest.param({"approved": True, "arguments": {"text": "At ten."}}, "Sent: At ten.", id="changed"),
         pytest.param({"approved": False, "message": "Not yet."}, "Not yet.", id="denied"),
     ],
 )
-def test_P15_a_person_decides_on_a_call(make: ClientMaker, server: Scripted, payload: Json, told: str):
+def test_P15_a_person_decides_on_a_call(make: ClientMaker, server: Scripted, payload: Json, expected: str):
     client = make()
-    seen = decide(client, asked(client, server, Answer(text="Very well.")), payload)
-    assert (seen.failed, list(seen.warned)) == (None, [])
-    assert seen.said[-1] == "assistant: Very well."
-    assert seen.unanswered == []
-    assert told in str(page_messages(server.model.requests[-1])[-1]["content"])
+    state = decide(client, ask_client(client, server, Answer(text="Very well.")), payload)
+    assert (state.failed, list(state.warned)) == (None, [])
+    assert state.read_texts[-1] == "assistant: Very well."
+    assert state.unanswered == []
+    assert expected in str(page_messages(server.model.requests[-1])[-1]["content"])
 
 
 def test_P15_a_call_that_waits_is_there_for_who_comes_later(make: ClientMaker, server: Scripted):
     client = make()
-    asked(client, server, Answer(text="Very well."))
+    ask_client(client, server, Answer(text="Very well."))
     later = make(threadId=client.thread)
-    seen = later.run()
-    assert [function_of(one) for one in seen.unanswered] == [("send", ASKED.arguments)]
+    state = later.run()
+    assert [function_of(one) for one in state.unanswered] == [("send", SEND_CALL.arguments)]
     (waiting,) = server.rows(f"/threads/{client.thread}", "interrupts")
     resume: Json = [{"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}]
-    assert later.run(resume=resume).said[-1] == "assistant: Very well."
+    assert later.run(resume=resume).read_texts[-1] == "assistant: Very well."
     assert "Sent: We meet at nine." in model_page(server)[-1]

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
-    with relaying_server(tmp_path_factory.mktemp("sdks")) as made:
-        yield made
+    with relaying_server(tmp_path_factory.mktemp("sdks")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def node() -> Generator[NodeProcess]:
         yield program
 
 
-def asked(node: NodeProcess, server: Relaying, sdk: str, **fields: Json) -> Mapping[str, Json]:
+def ask_sdk(node: NodeProcess, server: Relaying, sdk: str, **fields: Json) -> Mapping[str, Json]:
     content: Json = [{"type": "text", "text": "What is it?"}, IMAGES[sdk]]
     more: dict[str, Json] = {"max_tokens": 64} if sdk == "messages" else {}
     body: dict[str, Json] = {"model": "m", "messages": [{"role": "user", "content": content}], **more, **fields}
@@ -47,9 +47,9 @@ def asked(node: NodeProcess, server: Relaying, sdk: str, **fields: Json) -> Mapp
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("sdk", ["chat", "messages"])
 def test_X3_the_sdks_for_javascript_get_words_of_a_picture(node: NodeProcess, server: Relaying, sdk: str, stream: bool):
-    message = asked(node, server, sdk, stream=stream)["message"]
+    message = ask_sdk(node, server, sdk, stream=stream)["message"]
     assert WORDS in str(message)
-    assert server.sent.page["messages"] == [
+    assert server.last_request.page["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": "What is it?"}, IMAGES[sdk]]}
     ]
 
@@ -57,23 +57,23 @@ def test_X3_the_sdks_for_javascript_get_words_of_a_picture(node: NodeProcess, se
 @pytest.mark.parametrize("sdk", ["chat", "messages"])
 def test_X3_the_sdks_for_javascript_get_calls_of_tools(node: NodeProcess, server: Relaying, sdk: str):
     server.answers.append(Answer(text="I look.", calls=(LOOK,)))
-    message = cast("Mapping[str, Json]", asked(node, server, sdk, stream=True, tools=TOOLS[sdk])["message"])
+    message = cast("Mapping[str, Json]", ask_sdk(node, server, sdk, stream=True, tools=TOOLS[sdk])["message"])
     if sdk == "chat":
         (call,) = cast("list[Mapping[str, Mapping[str, Json]]]", message["tool_calls"])
         assert (call["function"]["name"], call["function"]["arguments"]) == ("look", LOOK.arguments)
     else:
         _, block = cast("list[Mapping[str, Json]]", message["content"])
         assert (block["name"], block["input"]) == ("look", {"at": 1})
-    assert server.sent.page["tools"] == TOOLS[sdk]
+    assert server.last_request.page["tools"] == TOOLS[sdk]
 
 
 @pytest.mark.parametrize("sdk", ["chat", "messages"])
 def test_X3_the_sdks_for_javascript_know_what_went_wrong(node: NodeProcess, server: Relaying, sdk: str):
     server.answers.append(failure(429, "slow down", retry_after="1"))
-    error = cast("Mapping[str, Json]", asked(node, server, sdk)["error"])
+    error = cast("Mapping[str, Json]", ask_sdk(node, server, sdk)["error"])
     assert (error["name"], error["status"], "slow down" in str(error["message"])) == ("RateLimitError", 429, True)
     server.answers.append(Answer(text="a b c d e f", cut_at=700))
-    error = cast("Mapping[str, Json]", asked(node, server, sdk, stream=True)["error"])
+    error = cast("Mapping[str, Json]", ask_sdk(node, server, sdk, stream=True)["error"])
     assert "the connection broke" in str(error["message"])
     wrong = node.ask(sdk, url=server.url, key="", body={"model": "m", "max_tokens": 1, "messages": []})
     assert "error" in wrong

@@ -48,8 +48,8 @@ class Workers:
         self.broken_off: list[str] = []
         self.go = asyncio.Event()
 
-    async def work(self, run: StoredRun, signal: Signal, parsed: RunInput | None) -> bool:
-        self.parsed.append(parsed)
+    async def work(self, run: StoredRun, signal: Signal, run_input: RunInput | None) -> bool:
+        self.parsed.append(run_input)
         self.begun.append(run.id)
         self.fences.append(run.fence)
         self.signals[run.id] = signal
@@ -97,10 +97,10 @@ class Faulty:
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
         self.claims += 1
         self._raise()
-        found = await self._store.runs.claim(who, now, limit)
-        self.found += len(found)
+        match = await self._store.runs.claim(who, now, limit)
+        self.found += len(match)
         await self.gate.wait()
-        return found
+        return match
 
     async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
         self.renewals += 1
@@ -129,8 +129,8 @@ class Faulty:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncGenerator[Store]:
-    async with a_store(tmp_path) as made:
-        yield made
+    async with a_store(tmp_path) as store_in_use:
+        yield store_in_use
 
 
 @pytest.fixture
@@ -156,8 +156,8 @@ async def dispatching(
 
 
 async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
-    found = [await store.runs.find(OWNER, run.id) for run in runs]
-    return [run.outcome or run.status for run in found]
+    match = [await store.runs.find(OWNER, run.id) for run in runs]
+    return [run.outcome or run.status for run in match]
 
 
 async def test_no_more_runs_are_begun_than_there_are_slots(store: Store, workers: Workers):
@@ -165,8 +165,8 @@ async def test_no_more_runs_are_begun_than_there_are_slots(store: Store, workers
     async with dispatching(workers, settings=replace(ON_WAKE, slots=2)) as dispatcher:
         await wait_until(lambda: len(workers.begun) == 1)
         # Many want the slot that is left at the same time.
-        admitted = await asyncio.gather(*[dispatcher.admit(an_admission()) for _ in range(20)])
-        runs += [one.run for one in admitted]
+        admissions = await asyncio.gather(*[dispatcher.admit(an_admission()) for _ in range(20)])
+        runs += [one.run for one in admissions]
         await wait_until(lambda: len(workers.begun) == 2)
         await store.probe()
         await settle()
@@ -198,17 +198,17 @@ async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_wa
 async def test_P6_an_admitted_run_is_begun_at_once_and_one_whose_thread_is_busy_after_it(
     store: Store, workers: Workers
 ):
-    parsed = RunInput(thread="t", run="r")
+    run_input = RunInput(thread="t", run="r")
     async with dispatching(workers) as dispatcher:
-        first = (await dispatcher.admit(replace(an_admission(), parsed=parsed))).run
+        first = (await dispatcher.admit(replace(an_admission(), parsed=run_input))).run
         assert (first.status, first.fence, dispatcher.active) == ("running", 1, 1)
-        second = (await dispatcher.admit(replace(an_admission(thread=first.thread), parsed=parsed))).run
+        second = (await dispatcher.admit(replace(an_admission(thread=first.thread), parsed=run_input))).run
         assert second.status == "queued"
         workers.go.set()
         await wait_until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
         assert await statuses(store, [first, second]) == ["done", "done"]
         # Of the one that had to wait nothing was kept here.
-        assert workers.parsed == [parsed, None]
+        assert workers.parsed == [run_input, None]
 
 
 async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(store: Store, workers: Workers):
@@ -232,8 +232,8 @@ async def test_a_lost_lease_breaks_the_work_off(store: Store, workers: Workers):
         await wait_until(lambda: workers.begun == [run.id])
         # Somebody else has it from now on.
         await store.runs.release((Lease(run=run.id, thread=run.thread, fence=1),), now())
-        (taken,) = await store.runs.claim(OTHER, now(), 1)
-        assert (taken.id, taken.fence) == (run.id, 2)
+        (claimed,) = await store.runs.claim(OTHER, now(), 1)
+        assert (claimed.id, claimed.fence) == (run.id, 2)
         await wait_until(lambda: workers.broken_off == [run.id] and dispatcher.active == 0)
         # Handing back what is not ours takes it from nobody.
         assert await store.runs.claim(OTHER, now(), 1) == ()
@@ -274,9 +274,9 @@ async def test_P8_a_cancel_reaches_the_run_though_it_is_only_in_its_row(
 
 async def test_P8_a_cancel_from_before_the_claim_is_known_when_the_work_begins(store: Store, workers: Workers):
     run = await admit(store)
-    (taken,) = await store.runs.claim(OTHER, now(), 1)
+    (claimed,) = await store.runs.claim(OTHER, now(), 1)
     await store.runs.cancel(run, Cancel(reason="enough", now=now(), events=[]))
-    await store.runs.release((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
+    await store.runs.release((Lease(run=run.id, thread=run.thread, fence=claimed.fence),), now())
     async with dispatching(workers) as dispatcher:
         await wait_until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
         assert await statuses(store, [run]) == ["cancelled"]
@@ -329,19 +329,19 @@ async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_onc
 
 async def test_a_store_that_fails_for_a_while_ends_no_loop(store: Store, workers: Workers):
     runs = Faulty(store)
-    held = await admit(store)
+    held_run = await admit(store)
     async with dispatching(workers, runs=runs, who=BRIEF, settings=OFTEN) as dispatcher:
-        await wait_until(lambda: workers.begun == [held.id])
+        await wait_until(lambda: workers.begun == [held_run.id])
         runs.broken = True
         claims, renewals = runs.claims, runs.renewals
         waiting = await admit(store)
         await wait_until(lambda: runs.claims > claims + 1 and runs.renewals > renewals)
         assert dispatcher.problem is None
-        assert workers.begun == [held.id]
+        assert workers.begun == [held_run.id]
         runs.broken = False
         workers.go.set()
         await wait_until(lambda: waiting.id in workers.begun and dispatcher.active == 0)
-        assert await statuses(store, [held, waiting]) == ["done", "done"]
+        assert await statuses(store, [held_run, waiting]) == ["done", "done"]
 
 
 async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_lease_runs_out(store: Store):

@@ -24,7 +24,7 @@ def body(number: int) -> bytes:
     return encode_event(TextContent(message="m", delta=str(number)))[0]
 
 
-class Counted:
+class CountingClock:
     """Events of a store, and how often they were asked for."""
 
     def __init__(self, store: Store) -> None:
@@ -33,9 +33,9 @@ class Counted:
 
     async def list_after(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         self.reads += 1
-        found = await self._store.events.list_after(run, after, limit, size)
+        match = await self._store.events.list_after(run, after, limit, size)
         self.answered += 1
-        return found
+        return match
 
     async def has_run(self, run: str) -> bool:
         return await self._store.events.has_run(run)
@@ -46,7 +46,7 @@ class Air:
 
     def __init__(self, store: Store, lease: Lease, settings: HubSettings) -> None:
         self.store, self.lease = store, lease
-        self.counted = Counted(store)
+        self.counted = CountingClock(store)
         self.hub = Hub(self.counted, settings)
         # By all readers together.
         self.heard: list[StoredEvent] = []
@@ -63,19 +63,19 @@ class Air:
         self, after: int = 0, *, last: int | None = None, gate: asyncio.Event | None = None
     ) -> list[StoredEvent]:
         """All a reader gets. One with a gate takes nothing more while it is closed."""
-        heard: list[StoredEvent] = []
+        received_events: list[StoredEvent] = []
         async with aclosing(self.hub.follow(self.lease.run, after, last=last)) as stream:
             async for events in stream:
-                heard += events
+                received_events += events
                 self.heard += events
                 if gate:
                     await gate.wait()
-        return heard
+        return received_events
 
     def reader(self, after: int = 0, *, gate: asyncio.Event | None = None) -> asyncio.Task[list[StoredEvent]]:
         return asyncio.create_task(self.hear(after, gate=gate))
 
-    async def asked(self, times: int = 1) -> None:
+    async def wait_for_calls(self, times: int = 1) -> None:
         """Wait until readers were answered by the store so often, and wait for more."""
         await wait_until(lambda: self.counted.answered >= times, "readers to ask the store")
         await settle()
@@ -92,8 +92,8 @@ async def on_air(folder: Path, settings: HubSettings) -> AsyncGenerator[Air]:
 
 @pytest.fixture
 async def air(tmp_path: Path) -> AsyncGenerator[Air]:
-    async with on_air(tmp_path, QUICK) as made:
-        yield made
+    async with on_air(tmp_path, QUICK) as air_in_use:
+        yield air_in_use
 
 
 def story(count: int) -> list[StoredEvent]:
@@ -111,7 +111,7 @@ async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
     async with on_air(tmp_path, HubSettings()) as air:
         with air.hub.open_writer(air.lease.run):
             reader = air.reader()
-            await air.asked()
+            await air.wait_for_calls()
             before = air.counted.reads
             for number in range(1, 50):
                 await air.say(body(number))
@@ -132,7 +132,7 @@ async def test_P7_a_reader_is_given_no_more_at_once_than_it_may_cost(tmp_path: P
             reading = asyncio.create_task(pages_of(stream))
             if not is_late:
                 # It waits for what is published, all of it in one go.
-                await air.asked()
+                await air.wait_for_calls()
                 await air.say(*bodies)
             pages = await reading
     assert [event.body for events in pages for event in events] == bodies
@@ -149,7 +149,7 @@ async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path
         large = [encode_event(TextContent(message="m", delta=letter * 5_000))[0] for letter in "ab"]
         with air.hub.open_writer(air.lease.run):
             reader = air.reader()
-            await air.asked()
+            await air.wait_for_calls()
             for one in (*large, END):
                 await air.say(one)
             assert [event.body for event in await reader] == [*large, END]
@@ -171,14 +171,14 @@ async def test_P7_a_slow_reader_falls_behind_and_misses_nothing_and_holds_up_nob
 
 async def test_P7_a_reader_that_has_gone_is_missed_by_nobody(air: Air):
     with air.hub.open_writer(air.lease.run):
-        gone, stays = air.reader(), air.reader()
+        leaving_reader, stays = air.reader(), air.reader()
         await air.say(body(1))
         await air.has_heard(2)
-        gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
+        leaving_reader.cancel()
+        await asyncio.gather(leaving_reader, return_exceptions=True)
         await air.say(body(2), END)
         assert await stays == story(3)
-    assert gone.cancelled()
+    assert leaving_reader.cancelled()
 
 
 async def test_P7_a_reader_that_comes_back_at_any_number_gets_exactly_the_rest_in_the_same_bytes(tmp_path: Path):
@@ -198,7 +198,7 @@ async def test_P7_a_reader_that_comes_back_at_any_number_gets_exactly_the_rest_i
 
 async def test_P7_a_run_at_work_elsewhere_is_looked_for_in_the_store(air: Air):
     reader = air.reader()
-    await air.asked()
+    await air.wait_for_calls()
     await air.commit(body(1))
     await air.has_heard(1)
     await air.commit(body(2), END)
@@ -254,13 +254,13 @@ async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(ai
     before = channels()
     with air.hub.open_writer(air.lease.run):
         readers = [air.reader() for _ in range(3)]
-        gone = air.reader()
+        leaving_reader = air.reader()
         await air.say(body(1))
         await air.has_heard(4)
         assert channels() == before + 1
-        gone.cancel()
+        leaving_reader.cancel()
         await air.say(body(2), END)
-        await asyncio.gather(*readers, gone, return_exceptions=True)
+        await asyncio.gather(*readers, leaving_reader, return_exceptions=True)
         assert channels() == before + 1
     assert channels() == before
     await air.hear(last=3)
@@ -283,8 +283,10 @@ async def test_P7_who_listens_before_a_run_is_admitted_needs_nothing_of_the_stor
         with air.hub.open_listener(air.lease.run) as listener, air.hub.open_writer(air.lease.run):
             await air.say(body(1))
             await air.say(END)
-            heard = [event async for events in air.hub.follow_listener(listener, 0, is_new=True) for event in events]
-        assert heard == story(2)
+            received_events = [
+                event async for events in air.hub.follow_listener(listener, 0, is_new=True) for event in events
+            ]
+        assert received_events == story(2)
         assert air.counted.reads == 0
 
 
@@ -301,12 +303,12 @@ async def test_P17_who_reads_a_run_that_is_deleted_elsewhere_is_not_left_waiting
 class Fading:
     """Events of a run that are cleaned away once some of them were read."""
 
-    def __init__(self, kept: Sequence[StoredEvent]) -> None:
-        self._kept = list(kept)
+    def __init__(self, stored_events: Sequence[StoredEvent]) -> None:
+        self._kept = list(stored_events)
 
     async def list_after(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
-        found, self._kept = self._kept, []
-        return found
+        stored_events, self._kept = self._kept, []
+        return stored_events
 
     async def has_run(self, run: str) -> bool:
         return True
@@ -314,8 +316,8 @@ class Fading:
 
 async def test_P7_who_reads_an_ended_run_is_not_left_waiting_when_its_events_are_cleaned_away():
     hub = Hub(Fading(story(9)[:2]), QUICK)
-    heard = [event async for events in hub.follow("r", 0, last=9) for event in events]
-    assert heard == story(9)[:2]
+    received_events = [event async for events in hub.follow("r", 0, last=9) for event in events]
+    assert received_events == story(9)[:2]
 
 
 async def test_P7_the_end_of_a_run_is_not_missed_between_its_commit_and_its_publication(tmp_path: Path):

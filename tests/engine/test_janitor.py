@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from recto.engine.janitor import PAUSE_SECONDS, run_cleanup
+from recto.engine.dispatch import PAUSE_SECONDS, run_cleanup
 from recto.errors import StorageDown, StoreDown
 from tests.api.virtual_time import run_virtually
 from tests.waiting import wait_until
@@ -39,17 +39,17 @@ async def test_P7_it_cleans_until_nothing_is_left_and_says_how_much_that_was(cap
 
 
 def test_P7_it_breathes_between_rounds_so_that_nobody_waits():
-    begun: list[float] = []
+    start: list[float] = []
 
     async def clean() -> int:
-        begun.append(asyncio.get_running_loop().time())
-        if len(begun) == 3:
+        start.append(asyncio.get_running_loop().time())
+        if len(start) == 3:
             raise asyncio.CancelledError
         return 1
 
     with pytest.raises(asyncio.CancelledError):
         run_virtually(run_cleanup({"rows": clean}, 3_600))
-    assert begun == [0, pytest.approx(PAUSE_SECONDS), pytest.approx(2 * PAUSE_SECONDS)]
+    assert start == [0, pytest.approx(PAUSE_SECONDS), pytest.approx(2 * PAUSE_SECONDS)]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class InProcess:
     api: Api
     model: ModelServer
     answers: list[Answer]
-    reached: list[Checkpoint]
+    checkpoints: list[Checkpoint]
     scripts: list[Callable[[Request], Answer]] = field(default_factory=list[Callable[[Request], Answer]])
 
     @property
@@ -103,11 +103,11 @@ class InProcess:
     @property
     def pages(self) -> Sequence[Mapping[str, Json]]:
         """What the model was sent, call by call."""
-        return [made.page for made in self.model.requests]
+        return [model_request.page for model_request in self.model.requests]
 
 
 async def _call(api: Api, scope: Scope, body: bytes) -> HttpReply:
-    sent: list[Message] = []
+    messages: list[Message] = []
     waiting: list[Message] = [{"type": "http.request", "body": body}]
 
     async def receive() -> Message:
@@ -115,12 +115,12 @@ async def _call(api: Api, scope: Scope, body: bytes) -> HttpReply:
         return waiting.pop() if waiting else await asyncio.get_running_loop().create_future()
 
     async def send(message: Message) -> None:
-        sent.append(message)
+        messages.append(message)
 
     await api(scope, receive, send)
-    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
     return HttpReply(
-        status=sent[0]["status"], headers=headers, body=b"".join([one.get("body", b"") for one in sent[1:]])
+        status=messages[0]["status"], headers=headers, body=b"".join([one.get("body", b"") for one in messages[1:]])
     )
 
 
@@ -129,7 +129,7 @@ def events_of(reply: HttpReply) -> Sequence[ReceivedEvent]:
 
 
 def types_of(events: Sequence[ReceivedEvent]) -> Sequence[Json]:
-    return [sent.event["type"] for sent in events]
+    return [received.event["type"] for received in events]
 
 
 def without_progress(events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
@@ -159,25 +159,27 @@ async def in_process(
     agent.mkdir(parents=True)
     (agent / "AGENT.md").write_text(AGENT.format(settings=settings, built_in=built_in), encoding="utf-8")
     (agent / "tools.py").write_text(tools, encoding="utf-8")
-    answers, reached, scripts = list[Answer](), list[Checkpoint](), list[Callable[[Request], Answer]]()
+    answers, checkpoints, scripts = list[Answer](), list[Checkpoint](), list[Callable[[Request], Answer]]()
 
-    def give(made: Request) -> Answer:
+    def give(model_request: Request) -> Answer:
         if scripts:
-            return scripts[0](made)
+            return scripts[0](model_request)
         return answers.pop(0) if answers else Answer(text="Well.")
 
     with ModelServer(give) as model:
         urls = {"RECTO_MODEL_URL": model.url, "OPENAI_BASE_URL": model.url, "ANTHROPIC_BASE_URL": model.root}
         for name, value in (urls | {"GEMINI_BASE_URL": f"{model.root}/v1beta", "GEMINI_API_KEY": "k-1"}).items():
             patch.setenv(name, value)
-        known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
-        given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
-        named = {f"RECTO_{name.upper()}": str(value) for name, value in given.items() if value is not None}
-        loaded = load_settings({}, named, None)
-        data = DataFolder(loaded.data)
-        api = make_application(loaded, data, reached.append).api
+        settings_in_use = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
+        variables = {**settings_in_use, "agents": folder / "agents", "data": folder / "data", **environment}
+        process_environment = {
+            f"RECTO_{name.upper()}": str(value) for name, value in variables.items() if value is not None
+        }
+        server_settings = load_settings({}, process_environment, None)
+        data = DataFolder(server_settings.data)
+        api = make_application(server_settings, data, checkpoints.append).api
         try:
             async with api.lifespan(api):
-                yield InProcess(api=api, model=model, answers=answers, reached=reached, scripts=scripts)
+                yield InProcess(api=api, model=model, answers=answers, checkpoints=checkpoints, scripts=scripts)
         finally:
             data.close()

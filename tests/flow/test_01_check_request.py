@@ -7,8 +7,8 @@ THREADS = "/api/v1/agent/threads"
 
 
 async def test_C3_without_a_credential_nothing_is_stored(server: InProcess):
-    refused = await server.send("POST", RUNS, ask("hello"), token=None)
-    assert (refused.status, refused.json["code"]) == (401, "unauthorized")
+    rejection = await server.send("POST", RUNS, ask("hello"), token=None)
+    assert (rejection.status, rejection.json["code"]) == (401, "unauthorized")
     assert (await server.send("GET", THREADS)).json["threads"] == []
 
 

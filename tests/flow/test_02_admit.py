@@ -6,14 +6,14 @@ from tests.support.client import RUNS, ask
 
 async def test_P1_what_was_answered_is_stored(server: InProcess):
     body = ask("hello")
-    taken = await server.send("POST", RUNS, body)
-    assert taken.status == 202
-    assert (await server.send("GET", f"{RUNS}/{taken.json['taskId']}")).json["threadId"] == body["threadId"]
+    response = await server.send("POST", RUNS, body)
+    assert response.status == 202
+    assert (await server.send("GET", f"{RUNS}/{response.json['taskId']}")).json["threadId"] == body["threadId"]
 
 
 async def test_P2_what_breaks_a_rule_is_refused_in_its_words_and_leaves_nothing(server: InProcess):
-    refused = await server.send("POST", RUNS, {**ask("hello"), "threadId": "mine"})
-    assert (refused.status, refused.json["detail"]) == (422, "threadId must be a valid UUID")
+    rejection = await server.send("POST", RUNS, {**ask("hello"), "threadId": "mine"})
+    assert (rejection.status, rejection.json["detail"]) == (422, "threadId must be a valid UUID")
     assert (await server.send("GET", "/api/v1/agent/threads")).json["threads"] == []
 
 

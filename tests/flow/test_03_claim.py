@@ -20,7 +20,7 @@ async def test_P6_the_second_run_of_a_thread_waits_for_the_first(server: InProce
     go.set()
     await server.send("GET", f"{RUNS}/{second}/events")
     assert (await server.send("GET", f"{RUNS}/{second}")).json["status"] == "finished"
-    assert server.reached.count("claimed") == 2
+    assert server.checkpoints.count("claimed") == 2
 
 
 async def test_P6_a_user_whose_runs_wait_holds_up_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -34,6 +34,6 @@ async def test_P6_a_user_whose_runs_wait_holds_up_nobody_else(tmp_path: Path, mo
         run = str((await server.send("POST", RUNS, ask("I am bob"), token=bob)).json["taskId"])
         await server.send("GET", f"{RUNS}/{run}/events", token=bob)
         assert (await server.send("GET", f"{RUNS}/{run}", token=bob)).json["status"] == "finished"
-        found = [(await server.send("GET", f"{RUNS}/{one}")).json["status"] for one in waiting]
+        run_rows = [(await server.send("GET", f"{RUNS}/{one}")).json["status"] for one in waiting]
         go.set()
-    assert found == ["queued"] * 5
+    assert run_rows == ["queued"] * 5

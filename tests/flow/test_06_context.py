@@ -22,5 +22,5 @@ async def test_P11_the_agent_speaks_and_its_tools_are_offered(server: InProcess)
     await server.run("hello")
     (page,) = server.pages
     assert messages_of(page)[0] == {"role": "system", "content": f"You are a careful helper.\n\n{OF_REMINDERS['en']}"}
-    offered = cast("Sequence[Mapping[str, Mapping[str, Json]]]", page["tools"])
-    assert [tool["function"]["name"] for tool in offered] == ["current_time", "note"]
+    tools = cast("Sequence[Mapping[str, Mapping[str, Json]]]", page["tools"])
+    assert [tool["function"]["name"] for tool in tools] == ["current_time", "note"]

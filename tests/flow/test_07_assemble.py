@@ -14,8 +14,8 @@ async def test_R1_the_next_page_begins_with_what_was_said_before(server: InProce
     thread = new_id()
     await server.run("first", Answer(text="One."), thread=thread)
     await server.run("second", Answer(text="Two."), thread=thread)
-    said = [(row["role"], str(row["content"]).rpartition("\n")[2]) for row in messages_of(server.pages[1])]
-    assert said[1:] == [("user", "first"), ("assistant", "One."), ("user", "second")]
+    spoken_rows = [(row["role"], str(row["content"]).rpartition("\n")[2]) for row in messages_of(server.pages[1])]
+    assert spoken_rows[1:] == [("user", "first"), ("assistant", "One."), ("user", "second")]
 
 
 async def test_X1_the_manifest_has_a_reason_for_each_part_and_spans_that_tile_the_body(server: InProcess):

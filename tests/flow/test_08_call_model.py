@@ -9,14 +9,16 @@ from tests.support.client import RUNS
 
 async def test_X1_the_stored_body_is_what_the_model_received(server: InProcess):
     events = await server.run("hello")
-    stored = await server.send("GET", f"{RUNS}/{events[0].event['runId']}/calls/1?raw=1")
-    assert stored.body == server.model.requests[0].body
+    call_rows = await server.send("GET", f"{RUNS}/{events[0].event['runId']}/calls/1?raw=1")
+    assert call_rows.body == server.model.requests[0].body
 
 
 async def test_P7_what_is_streamed_is_what_is_stored(server: InProcess):
     thread = new_id()
     events = await server.run("hello", Answer(text="One two three."), thread=thread)
-    streamed = "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
+    streamed = "".join(
+        str(received.event["delta"]) for received in events if received.event["type"] == "TEXT_MESSAGE_CONTENT"
+    )
     *_, answer = await server.log(thread)
     assert isinstance(answer, AssistantMessage)
     assert streamed == "".join(texts_of(answer)) == "One two three."

@@ -13,4 +13,4 @@ async def test_P7_a_reader_that_comes_late_hears_the_same(server: InProcess):
     by_query = await server.send("GET", f"{path}?after=2")
     by_header = await server.send("GET", path, headers={"last-event-id": "2"})
     assert events_of(by_query) == events_of(by_header) == live[2:]
-    assert [sent.number for sent in live] == list(range(1, len(live) + 1))
+    assert [received.number for received in live] == list(range(1, len(live) + 1))

@@ -37,26 +37,29 @@ async def test_R13_a_long_conversation_goes_on_from_its_summary_and_readers_see_
     assert str(log).count(LONG.strip()) == 2
     assert types_of(without_progress(events))[:4] == [*WRITING, "TEXT_MESSAGE_START"]
     assert [one.event["stepName"] for one in without_progress(events)[1:3]] == ["compact", "compact"]
-    told = [one.event["content"] for one in events if one.event["type"] == "ACTIVITY_SNAPSHOT"]
+    results = [one.event["content"] for one in events if one.event["type"] == "ACTIVITY_SNAPSHOT"]
     of_all = {"label": "compact", "total": 1, "unit": "pieces"}
-    assert [told[0], told[-1]] == [{"status": "running", "done": 0, **of_all}, {"status": "ended", "done": 1, **of_all}]
+    assert [results[0], results[-1]] == [
+        {"status": "running", "done": 0, **of_all},
+        {"status": "ended", "done": 1, **of_all},
+    ]
 
 
-def keeps_what_is_asked(made: Request) -> Answer:
+def keeps_what_is_asked(model_request: Request) -> Answer:
     """A model that writes down what its instructions name, and nothing else of what it is told."""
-    asked, *_, told = [str(message["content"]) for message in messages_of(made.page)]
-    if not asked.startswith("You summarise"):
+    question, *_, contents = [str(message["content"]) for message in messages_of(model_request.page)]
+    if not question.startswith("You summarise"):
         return Answer(text="Well.", usage=None)
-    wanted = {
+    expected = {
         "the user: name, place, preferences": r"I am \w+ from \w+\.",
         "the task that is still open, in the user's words": r"Please \w+ .*?\.",
         "paths, identifiers": r"src/\w+\.py",
         "errors met": r"\w+Error",
     }
-    so_far, _, talk = told.rpartition("The conversation:\n")
-    read = talk + (so_far if "Keep all of the summary so far that still holds." in asked else "")
-    found = [found for words, pattern in wanted.items() if words in asked for found in re.findall(pattern, read)]
-    return Answer(text=f"NOTED {' '.join(dict.fromkeys(found))}", usage=None)
+    so_far, _, talk = contents.rpartition("The conversation:\n")
+    read = talk + (so_far if "Keep all of the summary so far that still holds." in question else "")
+    match = [match for words, pattern in expected.items() if words in question for match in re.findall(pattern, read)]
+    return Answer(text=f"NOTED {' '.join(dict.fromkeys(match))}", usage=None)
 
 
 async def test_R13_name_city_and_task_survive_and_the_last_turns_are_as_they_were_said(
@@ -66,17 +69,17 @@ async def test_R13_name_city_and_task_survive_and_the_last_turns_are_as_they_wer
     first = f"I am Ann from Lyon. Please plan my trip to Bern. src/trip.py has a KeyError. We talk {talk}"
     async with in_process(tmp_path, monkeypatch, settings="window: 1500\ncompact: {least: 1}") as server:
         server.scripts.append(keeps_what_is_asked)
-        said = [first, *[f"Turn {n}, {talk}".strip() for n in range(12)], "Who am I, and what do I want?"]
-        for words in said:
+        messages = [first, *[f"Turn {n}, {talk}".strip() for n in range(12)], "Who am I, and what do I want?"]
+        for words in messages:
             await server.run(words, thread=thread)
         summaries = [entry.summary for entry in await server.log(thread) if isinstance(entry, Compacted)]
         assert len(summaries) > 1
         assert set(summaries) == {"NOTED I am Ann from Lyon. Please plan my trip to Bern. src/trip.py KeyError"}
         _, summary, *turns = [str(message["content"]) for message in messages_of(server.pages[-1])]
         assert f"<summary>\n{summaries[-1]}\n</summary>" in summary
-        spoken = [words for one in said for words in (one, "Well.")][:-1]
+        words_spoken = [words for one in messages for words in (one, "Well.")][:-1]
         assert len(turns) >= 3
-        assert [words.rpartition("</system-reminder>\n\n")[2] for words in turns] == spoken[-len(turns) :]
+        assert [words.rpartition("</system-reminder>\n\n")[2] for words in turns] == words_spoken[-len(turns) :]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,8 @@ async def test_R13_a_page_that_stays_full_is_not_summarised_at_every_step(
     # What stands before the conversation is more than a full page already.
     settings = "window: 200\ncompact: {least: 1, again: 1}"
 
-    def script(made: Request) -> Answer:
-        words = str(messages_of(made.page)[0]["content"])
+    def script(model_request: Request) -> Answer:
+        words = str(messages_of(model_request.page)[0]["content"])
         return Answer(text="SUMMARY") if words.startswith("You summarise") or not notes else notes.pop(0)
 
     thread = new_id()
@@ -128,8 +131,8 @@ async def test_R13_P8_a_summary_that_fails_or_is_cancelled_is_over_for_readers_t
     before = len(tight.model.requests)
     tight.answers.append(Answer(text="SUMMARY: words.", hold=gate))
     reading = asyncio.create_task(tight.send("POST", RUNS, body | {"threadId": thread}, headers=STREAM))
-    made = await asyncio.to_thread(tight.model.wait_requests, before + 1)
-    assert await asyncio.to_thread(made[before].wait_held)
+    model_request = await asyncio.to_thread(tight.model.wait_requests, before + 1)
+    assert await asyncio.to_thread(model_request[before].wait_held)
     await tight.send("POST", f"{RUNS}/{body['runId']}/cancel")
     events = events_of(await reading)
     gate.set()

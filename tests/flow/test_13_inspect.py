@@ -20,8 +20,8 @@ async def test_P13_history_is_what_was_said(server: InProcess):
 async def test_R12_a_fork_has_what_is_seen_and_goes_its_own_way(server: InProcess):
     thread = new_id()
     await server.run("hello", Answer(text="One."), thread=thread)
-    made = await server.send("POST", f"/api/v1/agent/threads/{thread}/fork", {})
-    assert made.status == 201
-    fork = str(made.json["id"])
+    fork_reply = await server.send("POST", f"/api/v1/agent/threads/{thread}/fork", {})
+    assert fork_reply.status == 201
+    fork = str(fork_reply.json["id"])
     await server.run("go on", Answer(text="Two."), thread=fork)
     assert (len(await server.log(thread)), len(await server.log(fork))) == (2, 4)

@@ -18,7 +18,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
     hosts = [x509.DNSName("localhost"), x509.DNSName("model.test")]
-    signed = (
+    certificate = (
         x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
         .serial_number(1)
         .not_valid_before(now - timedelta(days=1))
@@ -30,7 +30,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain = serialization.NoEncryption()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
     path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    path.write_bytes(pem + signed.public_bytes(serialization.Encoding.PEM))
+    path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
     return path
 
 

@@ -29,25 +29,25 @@ from tests.models.raw_server import RawServer, Script, Talk
 # What servers run on, and what is there everywhere.
 LOOPS = [name for name in ("asyncio", "uvloop") if find_spec(name)]
 BODY = b'{"model":"m"}'
-SAID = render(Answer(text="a b", usage=None))
-BEGUN = b"".join(events(Answer(text="a b", usage=None))[:2])
+ANSWER_BYTES = render(Answer(text="a b", usage=None))
+FIRST_EVENTS = b"".join(events(Answer(text="a b", usage=None))[:2])
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-FRAMED = HEAD + b"Content-Length: %d\r\n\r\n" % len(SAID) + SAID
+FRAMED = HEAD + b"Content-Length: %d\r\n\r\n" % len(ANSWER_BYTES) + ANSWER_BYTES
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 EARLY = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Encoding: gzip\r\n\r\n"
 PROTOCOLS = {one.protocol.wire: one.protocol for one in PROVIDERS}
 LAST = b"0\r\n\r\n"
 WHOLE = [TextDelta(text="a b"), ReplyEnd(finish="stop")]
-Found = TypeVar("Found")
+ResultT = TypeVar("ResultT")
 
 
 class Run(Protocol):
-    def __call__(self, work: Coroutine[object, object, Found]) -> Found: ...
+    def __call__(self, work: Coroutine[object, object, ResultT]) -> ResultT: ...
 
 
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Run:
-    def on_this_loop(work: Coroutine[object, object, Found]) -> Found:
+    def on_this_loop(work: Coroutine[object, object, ResultT]) -> ResultT:
         with asyncio.Runner(loop_factory=import_module(request.param).new_event_loop) as runner:
             return runner.run(work)
 
@@ -71,9 +71,9 @@ async def replies(model: EndpointModel, times: int = 1, body: bytes = BODY) -> l
 
 
 def problem_of(run: Run, kind: type[ModelError], model: EndpointModel, times: int = 1) -> str:
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind) as caught_error:
         run(replies(model, times))
-    return str(caught.value)
+    return str(caught_error.value)
 
 
 def answers(*pieces: bytes, times: int = 1, stays: bool = False) -> Script:
@@ -88,13 +88,13 @@ def answers(*pieces: bytes, times: int = 1, stays: bool = False) -> Script:
     return play
 
 
-def waits_until(gone: threading.Event, answer: bytes) -> Script:
+def waits_until(has_gone: threading.Event, answer: bytes) -> Script:
     """Answer a request, then wait until the client has closed the connection."""
 
     def play(talk: Talk) -> None:
         talk.answer(answer)
         if talk.wait_gone():
-            gone.set()
+            has_gone.set()
 
     return play
 
@@ -110,11 +110,11 @@ def reads_and_resets(talk: Talk) -> None:
 
 GOOD: dict[str, tuple[bytes, ...]] = {
     "with a length": (FRAMED,),
-    "in chunks": (CHUNKED + chunk(SAID[:7]) + chunk(SAID[7:]) + LAST,),
-    "in chunks with extensions and trailers": (CHUNKED + chunk(SAID, b";a=b") + b"0\r\nx-sum: 1\r\n\r\n",),
-    "until the connection ends": (HEAD + b"\r\n" + SAID,),
+    "in chunks": (CHUNKED + chunk(ANSWER_BYTES[:7]) + chunk(ANSWER_BYTES[7:]) + LAST,),
+    "in chunks with extensions and trailers": (CHUNKED + chunk(ANSWER_BYTES, b";a=b") + b"0\r\nx-sum: 1\r\n\r\n",),
+    "until the connection ends": (HEAD + b"\r\n" + ANSWER_BYTES,),
     "of HTTP/1.0": (FRAMED.replace(b"HTTP/1.1", b"HTTP/1.0"),),
-    "of HTTP/1.0 until the connection ends": (HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\n" + SAID,),
+    "of HTTP/1.0 until the connection ends": (HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\n" + ANSWER_BYTES,),
     "after answers that are none": (EARLY, FRAMED),
     "with more behind it": (FRAMED + FRAMED,),
     "with names in capitals": (FRAMED.replace(b"Content-Type", b"CONTENT-TYPE").replace(b"Content-L", b"CONTENT-L"),),
@@ -129,18 +129,18 @@ def test_an_answer_is_read_however_HTTP_writes_it(run: Run, pieces: tuple[bytes,
 
 
 calls = st.lists(st.builds(Call, name=st.just("look"), arguments=st.sampled_from(["{}", '{"a":"好"}'])), max_size=2)
-said = st.builds(Answer, text=st.text(st.characters(codec="utf-8"), max_size=20), calls=calls.map(tuple))
+answers_drawn = st.builds(Answer, text=st.text(st.characters(codec="utf-8"), max_size=20), calls=calls.map(tuple))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 @settings(max_examples=15, deadline=None)
-@given(answer=said, chunks=st.lists(st.integers(0, 2000)), places=st.lists(st.integers(0, 4000)))
+@given(answer=answers_drawn, chunks=st.lists(st.integers(0, 2000)), places=st.lists(st.integers(0, 4000)))
 def test_any_fragmentation_of_an_answer_gives_the_same_deltas(
     protocol: WireProtocol, answer: Answer, chunks: list[int], places: list[int]
 ):
     body = render(answer, protocol.wire)
-    written = CHUNKED + b"".join(map(chunk, filter(None, cut(body, chunks)))) + LAST
-    at_once, apart = answers(CHUNKED + chunk(body) + LAST), answers(*cut(written, places))
+    chunked = CHUNKED + b"".join(map(chunk, filter(None, cut(body, chunks)))) + LAST
+    at_once, apart = answers(CHUNKED + chunk(body) + LAST), answers(*cut(chunked, places))
     with RawServer(at_once, apart) as server:
         models = [EndpointModel("m", Endpoint(base_url=server.url, protocol=protocol)) for _ in range(2)]
         whole, pieced = [asyncio.run(replies(model)) for model in models]
@@ -190,14 +190,14 @@ def test_a_name_and_a_password_in_an_address_are_shown_unless_there_is_a_key(run
         url = server.url.replace("://", "://us%40er:p%3Aw@")
         run(replies(model_at(url)))
         run(replies(model_at(url, key="sk-1")))
-        shown = [re.findall(rb"Authorization: (.*)\r\n", request) for request in server.requests]
-    assert shown == [[b"Basic " + b64encode(b"us@er:p:w")], [b"Bearer sk-1"]]
+        headers_sent = [re.findall(rb"Authorization: (.*)\r\n", request) for request in server.requests]
+    assert headers_sent == [[b"Basic " + b64encode(b"us@er:p:w")], [b"Bearer sk-1"]]
 
 
 def test_a_key_that_would_end_its_line_is_never_sent(run: Run):
-    with RawServer() as server, pytest.raises(ValueError, match="line end") as caught:
+    with RawServer() as server, pytest.raises(ValueError, match="line end") as caught_error:
         run(replies(model_at(server.url, key="sk-1\r\nX: y")))
-    assert "sk-1" not in str(caught.value)
+    assert "sk-1" not in str(caught_error.value)
 
 
 def test_an_address_of_the_newer_kind_stands_in_brackets(run: Run):
@@ -215,9 +215,9 @@ def test_a_name_that_cannot_be_one_is_unreachable(run: Run):
     assert "cannot be reached" in problem_of(run, ModelUnreachable, model_at(f"http://{'a' * 64}.example/v1"))
 
 
-KEPT: dict[str, bytes] = {
+KEPT_CASES: dict[str, bytes] = {
     "with a length": FRAMED,
-    "in chunks": CHUNKED + chunk(SAID) + LAST,
+    "in chunks": CHUNKED + chunk(ANSWER_BYTES) + LAST,
     "of HTTP/1.0 that says so": FRAMED.replace(b"HTTP/1.1", b"HTTP/1.0").replace(
         b"Content-L", b"Connection: keep-alive\r\nContent-L"
     ),
@@ -229,7 +229,7 @@ NOT_KEPT: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("answer", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("answer", KEPT_CASES.values(), ids=KEPT_CASES)
 def test_a_connection_is_used_again_after_an_answer(run: Run, answer: bytes):
     with RawServer(answers(answer, times=2)) as server:
         assert run(replies(model_at(server.url), 2)) == [WHOLE, WHOLE]
@@ -246,28 +246,28 @@ def test_a_connection_whose_answer_ends_a_moment_after_its_last_word_is_used_aga
     is_read = threading.Event()
 
     def play(talk: Talk) -> None:
-        talk.answer(CHUNKED + chunk(SAID))
+        talk.answer(CHUNKED + chunk(ANSWER_BYTES))
         is_read.wait(60)
         talk.send(LAST)
         talk.answer(FRAMED)
 
     async def twice(url: str) -> list[bytes]:
-        client, found = HttpClient(url, {}), list[bytes]()
+        client, chunks = HttpClient(url, {}), list[bytes]()
         for _ in range(2):
             answer = await client.post(BODY, Timeouts())
-            found.append(await answer.read())
+            chunks.append(await answer.read())
             is_read.set()
             await answer.finish(60)
             answer.close()
         client.close()
-        return found
+        return chunks
 
     with RawServer(play) as server:
-        assert run(twice(server.url)) == [SAID, SAID]
+        assert run(twice(server.url)) == [ANSWER_BYTES, ANSWER_BYTES]
 
 
 def test_a_connection_whose_answer_never_ends_is_given_up_after_its_last_word(run: Run):
-    with RawServer(*[answers(CHUNKED + chunk(SAID), stays=True)] * 2) as server:
+    with RawServer(*[answers(CHUNKED + chunk(ANSWER_BYTES), stays=True)] * 2) as server:
         assert run(replies(model_at(server.url), 2)) == [WHOLE, WHOLE]
 
 
@@ -336,20 +336,20 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
 
 @pytest.mark.parametrize(("begin", "more"), ENDLESS.values(), ids=ENDLESS)
 def test_an_answer_with_endless(run: Run, begin: bytes, more: bytes):
-    sent: list[int] = []
+    request_sizes: list[int] = []
 
     def play(talk: Talk) -> None:
         talk.answer(begin)
         try:
             for size in range(0, 64 * MAX_OVERHEAD, 8000):
                 talk.send(more * (8000 // len(more)))
-                sent.append(size)
+                request_sizes.append(size)
         except OSError:
             return
 
     with RawServer(play) as server:
         assert problem_of(run, ModelError, model_at(server.url))
-    assert sent[-1] < 64 * MAX_OVERHEAD - 16000
+    assert request_sizes[-1] < 64 * MAX_OVERHEAD - 16000
 
 
 @pytest.mark.parametrize(
@@ -365,20 +365,20 @@ def test_an_answer_with_endless(run: Run, begin: bytes, more: bytes):
 )
 def test_what_is_no_HTTP_is_unreachable_and_nothing_of_it_is_told(run: Run, answer: bytes):
     with RawServer(answers(answer)) as server:
-        told = problem_of(run, ModelUnreachable, model_at(server.url, key="sk-1"))
-    assert told.endswith("127.0.0.1 cannot be reached (BrokenAnswer). Check the base url.")
+        problem = problem_of(run, ModelUnreachable, model_at(server.url, key="sk-1"))
+    assert problem.endswith("127.0.0.1 cannot be reached (BrokenAnswer). Check the base url.")
 
 
 @pytest.mark.parametrize("size", [b"-1", b"zz", b"1" * 20])
 def test_a_chunk_of_a_size_that_is_none_breaks_the_reply_off(run: Run, size: bytes):
-    with RawServer(answers(CHUNKED + chunk(SAID[:20]) + size + b"\r\nx\r\n")) as server:
+    with RawServer(answers(CHUNKED + chunk(ANSWER_BYTES[:20]) + size + b"\r\nx\r\n")) as server:
         assert "broke before the reply was whole" in problem_of(run, ModelCutOff, model_at(server.url))
 
 
 @pytest.mark.parametrize("end", [Talk.reset, Talk.wait_gone])
 def test_a_connection_that_breaks_within_a_reply_is_told(run: Run, end: Callable[[Talk], object]):
     def play(talk: Talk) -> None:
-        talk.answer(CHUNKED + chunk(SAID[:20]))
+        talk.answer(CHUNKED + chunk(ANSWER_BYTES[:20]))
         if end is Talk.reset:
             talk.reset()
 
@@ -412,7 +412,11 @@ def test_an_answer_to_half_a_page_is_one_and_its_connection_is_not_used_again(ru
 
 def test_a_reader_that_does_not_keep_up_holds_the_server_up_and_gets_all_when_it_comes_back(run: Run):
     # Beside the bytes that wait to be read, the two ends of a connection hold some megabytes.
-    pieces = [CHUNKED + chunk(BEGUN), *[chunk(b": " + b"x" * 65_000 + b"\n")] * 400, chunk(SAID[len(BEGUN) :]) + LAST]
+    pieces = [
+        CHUNKED + chunk(FIRST_EVENTS),
+        *[chunk(b": " + b"x" * 65_000 + b"\n")] * 400,
+        chunk(ANSWER_BYTES[len(FIRST_EVENTS) :]) + LAST,
+    ]
     is_held = threading.Event()
 
     def play(talk: Talk) -> None:
@@ -437,16 +441,18 @@ def test_a_reader_that_does_not_keep_up_holds_the_server_up_and_gets_all_when_it
 
 
 def test_closing_the_model_closes_what_is_idle_and_what_is_under_way(run: Run):
-    gone = [threading.Event(), threading.Event()]
+    events_gone = [threading.Event(), threading.Event()]
 
     async def open_two(model: EndpointModel) -> None:
-        held, short = model.stream(BODY), model.stream(BODY)
-        assert isinstance(await anext(held), TextDelta)
+        held_stream, short = model.stream(BODY), model.stream(BODY)
+        assert isinstance(await anext(held_stream), TextDelta)
         assert [delta async for delta in short]
         await model.aclose()
         with pytest.raises(ModelCutOff):
-            await anext(held)
+            await anext(held_stream)
 
-    with RawServer(waits_until(gone[0], CHUNKED + chunk(BEGUN)), waits_until(gone[1], FRAMED)) as server:
+    with RawServer(
+        waits_until(events_gone[0], CHUNKED + chunk(FIRST_EVENTS)), waits_until(events_gone[1], FRAMED)
+    ) as server:
         run(open_two(model_at(server.url)))
-        assert all(event.wait(5) for event in gone)
+        assert all(event.wait(5) for event in events_gone)

@@ -66,8 +66,8 @@ def locked_proxy() -> Generator[ForwardProxy]:
     ],
 )
 def test_C6_the_usual_variables_choose_the_proxy(environment: Mapping[str, str], url: str, host: str | None):
-    found = Network.from_environment(environment).proxy_for(urlsplit(url))
-    assert (found and found.host) == host
+    proxy = Network.from_environment(environment).proxy_for(urlsplit(url))
+    assert (proxy and proxy.host) == host
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_C6_the_usual_variables_choose_the_proxy(environment: Mapping[str, str],
 )
 def test_C6_settings_take_precedence_over_the_environment(settings: NetworkSettings, host: str | None):
     network = Network.from_environment({"HTTPS_PROXY": PROXY, "NO_PROXY": "nothing"}, settings)
-    found = network.proxy_for(urlsplit("https://api.example"))
-    assert (found and found.host) == host
+    proxy = network.proxy_for(urlsplit("https://api.example"))
+    assert (proxy and proxy.host) == host
 
 
 @pytest.mark.parametrize("value", ["https://proxy.corp", "ftp://u:secret@proxy", "http://", "http://u:secret@h:x/"])

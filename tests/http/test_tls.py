@@ -12,11 +12,11 @@ from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import TextDelta
 from recto.testing.model_server import Answer, render
 from tests.http.test_client import (
+    ANSWER_BYTES,
     BODY,
     CHUNKED,
     FRAMED,
     LAST,
-    SAID,
     WHOLE,
     Run,
     answers,
@@ -53,25 +53,25 @@ def model_at(server: RawServer, *, host: str = "localhost", timeouts: Timeouts |
 @pytest.mark.usefixtures("trusted")
 def test_a_server_that_the_system_trusts_is_told_the_name_and_the_protocol(run: Run, tls: ssl.SSLContext):
     names: list[str | None] = []
-    spoken: list[str | None] = []
+    protocols: list[str | None] = []
     tls.sni_callback = lambda _socket, name, _context: names.append(name)
     tls.set_alpn_protocols(["h2", "http/1.1"])
 
     def play(talk: Talk) -> None:
         assert isinstance(talk.socket, ssl.SSLSocket)
-        spoken.append(talk.socket.selected_alpn_protocol())
+        protocols.append(talk.socket.selected_alpn_protocol())
         talk.answer(FRAMED)
         talk.answer(FRAMED)
 
     with RawServer(play, tls=tls) as server:
         assert run(replies(model_at(server), 2)) == [WHOLE, WHOLE]
-    assert (names, spoken) == (["localhost"], ["http/1.1"])
+    assert (names, protocols) == (["localhost"], ["http/1.1"])
 
 
 def test_a_server_that_nobody_vouches_for_gets_nothing(run: Run, tls: ssl.SSLContext):
     with RawServer(answers(FRAMED), tls=tls) as server:
-        told = problem_of(run, ModelUnreachable, model_at(server))
-    assert told.endswith("localhost cannot be reached (SSLCertVerificationError). Check the base url.")
+        problem = problem_of(run, ModelUnreachable, model_at(server))
+    assert problem.endswith("localhost cannot be reached (SSLCertVerificationError). Check the base url.")
     assert server.requests == []
 
 
@@ -101,7 +101,7 @@ def test_a_server_that_speaks_no_TLS_is_unreachable(run: Run):
 @pytest.mark.usefixtures("trusted")
 def test_a_reply_whose_connection_just_ends_is_cut_off(run: Run, tls: ssl.SSLContext):
     def play(talk: Talk) -> None:
-        talk.answer(CHUNKED + chunk(SAID[:20]))
+        talk.answer(CHUNKED + chunk(ANSWER_BYTES[:20]))
         # Without a word of farewell, as TLS wants one.
         talk.socket.shutdown(socket.SHUT_RDWR)
 

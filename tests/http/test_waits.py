@@ -76,14 +76,14 @@ def test_a_slow_reader_is_not_taken_for_a_silent_server_and_gets_what_came_befor
             at(second, connection.data_received, HEAD + A if second == 1.0 else A)
         at(105.0, connection.connection_lost, None)
         answer = await connection.request(REQUEST, 60.0, BETWEEN)
-        found = [await answer.read()]
+        pieces = [await answer.read()]
         late = asyncio.get_running_loop().create_future()
         at(100.0, late.set_result, None)
         await late
-        found += [await answer.read(), await answer.read()]
+        pieces += [await answer.read(), await answer.read()]
         with pytest.raises(BrokenAnswer):
             await answer.read()
-        return found
+        return pieces
 
     assert run_virtually(read_late())[0] == [b"a", b"a", b"a"]
 
@@ -96,12 +96,12 @@ def test_a_connection_that_nobody_uses_is_closed_after_a_while():
         answer = await connection.request(REQUEST, 60.0, BETWEEN)
         assert (await answer.read(), await answer.read()) == (b"a", b"")
         answer.close()
-        seen, later = list[bool](), asyncio.get_running_loop().create_future()
+        flags, later = list[bool](), asyncio.get_running_loop().create_future()
         for second in (14.0, 16.0):
-            at(second, lambda: seen.append(transport.is_closed))
+            at(second, lambda: flags.append(transport.is_closed))
         at(17.0, later.set_result, None)
         await later
-        return seen
+        return flags
 
     assert run_virtually(wait_idle())[0] == [False, True]
 

@@ -116,7 +116,7 @@ def ask_messages(server: ModelServer) -> OfficialReply:
     ):
         message = stream.get_final_message()
     usage, blocks = message.usage, message.content
-    cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    cached, cache_writes = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
     details = usage.output_tokens_details
     kinds = ("thinking", "redacted_thinking")
     return OfficialReply(
@@ -125,10 +125,10 @@ def ask_messages(server: ModelServer) -> OfficialReply:
         calls=[(block.id, block.name, cast("Json", block.input)) for block in blocks if block.type == "tool_use"],
         finish=endings[str(message.stop_reason)],
         usage=Usage(
-            input=usage.input_tokens + cached + written,
+            input=usage.input_tokens + cached + cache_writes,
             output=usage.output_tokens,
             cached=cached,
-            cache_written=written,
+            cache_written=cache_writes,
             reasoning=details.thinking_tokens if details else 0,
         ),
         state=[block.model_dump(exclude_none=True) for block in blocks if block.type in kinds],

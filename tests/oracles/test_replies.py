@@ -52,9 +52,9 @@ async def read(server: ModelServer, wire: WireName) -> list[Delta]:
 
 
 def calls_of(deltas: list[Delta]) -> list[tuple[str, str, Json]]:
-    written = [delta for delta in deltas if isinstance(delta, CallDelta)]
+    parts = [delta for delta in deltas if isinstance(delta, CallDelta)]
     return [
-        (call.id, call.name, load("".join(more.arguments for more in written if more.index == call.index)))
+        (call.id, call.name, load("".join(more.arguments for more in parts if more.index == call.index)))
         for call in deltas
         if isinstance(call, CallStarted)
     ]
@@ -74,8 +74,8 @@ async def test_the_official_client_and_our_reader_read_the_same_reply(answer: An
     assert theirs.finish == end.finish
     assert theirs.usage == answer.usage == end.usage
     # The provider gets back the very state it sent.
-    kept = [load(state.data) for state in (*end.state, *end.call_state.values())]
-    assert list(theirs.state) == [signature(one) if wire == "gemini" else one for one in kept]
+    states = [load(state.data) for state in (*end.state, *end.call_state.values())]
+    assert list(theirs.state) == [signature(one) if wire == "gemini" else one for one in states]
 
 
 def signature(part: Json) -> Json:
@@ -107,8 +107,8 @@ def test_every_event_of_the_scripted_responses_is_one_of_the_providers(answer: A
     from openai.types.responses import ResponseStreamEvent
     from pydantic import TypeAdapter
 
-    known: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
-    events = [known.validate_json(data) for data in EventReader().feed(render(answer, "openai-responses"))]
+    adapter: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
+    events = [adapter.validate_json(data) for data in EventReader().feed(render(answer, "openai-responses"))]
     assert [event.sequence_number for event in events] == [*range(len(events))]
 
 

@@ -48,7 +48,7 @@ OPTIONS: dict[WireName, dict[str, Json]] = {
 STREAM: dict[WireName, dict[str, Json]] = {wire: {} if wire == "gemini" else {"stream": True} for wire in WIRES}
 HELLO = Text(text="hello 北京")
 THINKING = '{"type":"thinking","thinking":"so","signature":"EqQB"}'
-THOUGHT = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}'
+REASONING = '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}'
 CALLS = (
     ToolCall(id="c1", name="read", arguments='{ "path": "a.py", "n": 1.0e3 }'),
     ToolCall(id="c2", name="read", arguments="{broken"),
@@ -111,11 +111,11 @@ RICH: dict[str, tuple[Message, ...]] = {
                 state("openai", "field", "audio", '{"id":"audio_1"}'),
                 state("openai", "block", "refusal", '{"type":"refusal","refusal":"no"}'),
                 state("gemini", "block", "executableCode", '{"executableCode":{"language":"PYTHON","code":"1"}}'),
-                state("openai-responses", "block", "reasoning", THOUGHT),
+                state("openai-responses", "block", "reasoning", REASONING),
                 state("openai-responses", "field", "phase", '"commentary"'),
                 HELLO,
                 state("gemini", "field", "thinking", '"c2lnbmVk"'),
-                replace(CALLS[0], state=state("openai-responses", "block", "reasoning", THOUGHT)),
+                replace(CALLS[0], state=state("openai-responses", "block", "reasoning", REASONING)),
                 state("gemini", "block", "thinking", '{"text":"","thoughtSignature":"c28="}'),
             )
         ),
@@ -162,13 +162,13 @@ def test_the_providers_types_accept_the_body_of_any_log(log: tuple[Message, ...]
 
 
 # Gemini's own client writes these names as Python does; its API takes both.
-SPELLED = {"parameters_json_schema": "parametersJsonSchema", "mime_type": "mimeType", "file_uri": "fileUri"}
+SPELLINGS = {"parameters_json_schema": "parametersJsonSchema", "mime_type": "mimeType", "file_uri": "fileUri"}
 
 
 def as_we_spell(value: Json) -> Json:
     match value:
         case dict():
-            return {SPELLED.get(name, name): as_we_spell(inner) for name, inner in value.items()}
+            return {SPELLINGS.get(name, name): as_we_spell(inner) for name, inner in value.items()}
         case list():
             return [as_we_spell(inner) for inner in value]
         case _:
@@ -216,6 +216,6 @@ BROKEN: dict[str, tuple[WireName, dict[str, object], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("wire", "body", "found"), BROKEN.values(), ids=BROKEN.keys())
-def test_the_judge_sees_what_is_wrong(wire: WireName, body: dict[str, object], found: list[str]):
-    assert breaches(body, wire) == found
+@pytest.mark.parametrize(("wire", "body", "expected"), BROKEN.values(), ids=BROKEN.keys())
+def test_the_judge_sees_what_is_wrong(wire: WireName, body: dict[str, object], expected: list[str]):
+    assert breaches(body, wire) == expected

@@ -55,7 +55,7 @@ def runs(id: str, content: object, minute: float, tool: str = "terminal-execute"
 
 
 def on_wire(rows: Sequence[Row], folded_contents: Mapping[str, object] | None = None) -> list[Row]:
-    """The rows without what only the log knows; answers to the calls named in `folded` have that content instead."""
+    """The rows without what only the log knows; answers to the calls in `folded_contents` have that content instead."""
     messages = [{name: value for name, value in row.items() if name not in LOG_FIELDS} for row in rows]
     for row in messages:
         if row["role"] == "tool" and row["tool_call_id"] in (folded_contents or {}):

@@ -28,7 +28,7 @@ def moment(minute: float) -> datetime:
 def assert_folds(
     rows: list[Row], folded_ids: Mapping[str, object], settings: recto.FoldSettings = DEFAULTS, now: float | None = None
 ) -> None:
-    """The conversation goes out as it is, but for the answers in `folded`."""
+    """The conversation goes out as it is, but for the answers in `folded_ids`."""
     __tracebackhide__ = True
     done = recto.fold(recto.decode(rows), settings=settings, now=None if now is None else moment(now))
     assert list(recto.encode(done.messages)) == on_wire(rows, folded_ids)

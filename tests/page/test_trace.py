@@ -22,7 +22,7 @@ from recto.page.manifest import Manifest
 from recto.page.text.tokens import Calibration
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
-from tests.long_session import EACH_SESSION, Known
+from tests.long_session import EACH_SESSION, TracedSession
 from tests.page.oracles import breaches
 from tests.page.page_rules import gaps, lies, orphans, parse
 
@@ -40,7 +40,7 @@ WHOLE = FoldSettings(reads=None, terminal=None)
 
 
 @cache
-def read_traced(traced: Known) -> Session:
+def read_traced(traced: TracedSession) -> Session:
     return read_session(traced.data, source=traced.name)
 
 
@@ -70,7 +70,7 @@ def calls(messages: Sequence[Message]) -> Iterator[tuple[AssistantMessage, tuple
 
 @EACH_SESSION
 @EACH_WIRE
-def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(traced: Known, wire: WireName):
+def test_R10_no_orphan_reaches_any_page_and_the_providers_types_take_them(traced: TracedSession, wire: WireName):
     messages, fold, results = read_traced(traced).messages, fold_settings(read_traced(traced)), list[str]()
     views = [log for _, log in calls(messages)]
     for number, log in enumerate((*views, messages)):
@@ -92,7 +92,7 @@ def unanswered(messages: Sequence[Message]) -> Counter[str]:
 
 @EACH_SESSION
 @EACH_WIRE
-def test_R10_each_of_the_calls_that_never_got_a_result_is_told(traced: Known, wire: WireName):
+def test_R10_each_of_the_calls_that_never_got_a_result_is_told(traced: TracedSession, wire: WireName):
     messages = read_traced(traced).messages
     _, manifest = set_page(messages, wire, fold_settings(read_traced(traced)))
     report_counts: Counter[str] = Counter()
@@ -122,7 +122,7 @@ def failed(message: ToolMessage) -> bool:
 
 @EACH_SESSION
 @EACH_WIRE
-def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(traced: Known, wire: WireName):
+def test_R2_R8_reads_and_commands_that_newer_ones_stand_for_are_folded(traced: TracedSession, wire: WireName):
     read, messages, tools = read_traced(traced), read_traced(traced).messages, read_traced(traced).tools
     _, manifest = set_page(messages, wire, fold_settings(read))
     receipts = list(manifest.receipts)
@@ -168,7 +168,7 @@ def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
 
 @EACH_SESSION
 @EACH_WIRE
-def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(traced: Known, wire: WireName):
+def test_an_estimate_is_nearer_to_what_the_provider_reports_than_the_bare_count(traced: TracedSession, wire: WireName):
     results = list(guesses(read_traced(traced), wire))
     calibrated = [abs(guess.expected - guess.report_tokens) for guess in results]
     bare = [abs(guess.own_count - guess.report_tokens) for guess in results]

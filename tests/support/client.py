@@ -47,9 +47,9 @@ def request(
     """Send one request. Write header names with `_` for `-`. Without a token the request is anonymous."""
     connection = _connect(url)
     try:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
         data = body if isinstance(body, bytes) else dump(body) if body is not None else None
-        connection.request(method, path, data, {"content-type": "application/json"} | bearer(token) | named)
+        connection.request(method, path, data, {"content-type": "application/json"} | bearer(token) | header_fields)
         answer = connection.getresponse()
         fields = {name.lower(): value for name, value in answer.getheaders()}
         return HttpReply(status=answer.status, headers=fields, body=answer.read())
@@ -98,10 +98,10 @@ def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[
     folder, read, block = kept_folder(), list[bytes](), list[bytes]()
     for line in lines:
         block.append(line)
-        sent = parse_event(b"".join(block)) if line == b"\n" else None
-        if sent is not None:
-            yield sent
-            read += [sent.body] if folder else []
+        received = parse_event(b"".join(block)) if line == b"\n" else None
+        if received is not None:
+            yield received
+            read += [received.body] if folder else []
         block = [] if line == b"\n" else block
     if folder:
         keep(read, folder)
@@ -130,9 +130,9 @@ class Reader:
         """Return the first event that matches."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            found = next((event for event in list(self.events) if is_it(event)), None)
-            if found:
-                return found
+            event_found = next((event for event in list(self.events) if is_it(event)), None)
+            if event_found:
+                return event_found
             time.sleep(0.005)
         raise RuntimeError(f"Run {self._run} never said it; it said: {self.events}")
 

@@ -21,15 +21,15 @@ ANY = "any"
 
 def dies_at(point: str, times: int) -> Callable[[Checkpoint], None]:
     """Return a callback that kills the process at the `times`-th call for this point."""
-    seen = 0
+    count = 0
 
-    def reached(here: Checkpoint) -> None:
-        nonlocal seen
-        seen += point in (here, ANY)
-        if seen == times:
+    def reach(here: Checkpoint) -> None:
+        nonlocal count
+        count += point in (here, ANY)
+        if count == times:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return reached
+    return reach
 
 
 def main(arguments: Sequence[str]) -> None:

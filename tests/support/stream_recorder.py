@@ -37,18 +37,18 @@ def keep(bodies: Sequence[bytes], folder: Path) -> None:
 
 def kept_folder() -> Path | None:
     """Return the folder of recorded streams, or None if recording is off."""
-    found = os.environ.get(STREAMS_FOLDER)
-    return Path(found) if found else None
+    folder = os.environ.get(STREAMS_FOLDER)
+    return Path(folder) if folder else None
 
 
 def shape(bodies: Iterable[bytes]) -> list[StreamShape]:
     """Return a stream without its texts: types, fields, equality of ids. Consecutive events of one shape count once."""
     ids: dict[str, int] = {}
-    found: list[StreamShape] = []
+    shapes: list[StreamShape] = []
     for body in bodies:
         one = _shape_of(load_object(body) or {}, ids)
-        found += [one] if found[-1:] != [one] else []
-    return found
+        shapes += [one] if shapes[-1:] != [one] else []
+    return shapes
 
 
 def _shape_of(value: Mapping[str, Json], ids: dict[str, int]) -> StreamShape:

@@ -37,7 +37,7 @@ AGENTS = {"doer": ("act", "form"), "bare": (), "picker": ("pick",), "former": ("
 class Play:
     """A thread under changing agents. `acted` are the calls a tool of the server's acted for, by the tool's name.
 
-    `named` is what these tools know their calls by.
+    `call_keys` is what these tools know their calls by.
     """
 
     runtime: Runtime
@@ -45,7 +45,7 @@ class Play:
     answers: list[Answer]
     thread: str = field(default_factory=new_id)
     acted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    thread_names: list[str] = field(default_factory=list[str])
+    call_keys: list[str] = field(default_factory=list[str])
     # Of each call, the agent it was made under and whether the client brought a tool of its name.
     tool_calls: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
 
@@ -153,7 +153,7 @@ def tools_of(play: Play, names: Sequence[str]) -> list[Tool]:
     def make_tool(name: str) -> Tool:
         async def act(_arguments: str, context: ToolContext) -> ToolResult:
             play.acted.append((name, context.call))
-            play.thread_names.append(f"{context.message}/{context.call}")
+            play.call_keys.append(f"{context.message}/{context.call}")
             return ToolResult(parts=(Text(text="SERVER"),))
 
         offer = ToolOffer(name=name, description=name, parameters='{"type":"object"}')

@@ -42,7 +42,7 @@ async def test_P15_calls_without_ids_and_with_ids_that_were_used_get_their_own(t
         assert call_ids(events) == ids
         assert list(await session.results()) == ids
         assert [id for _, id in session.acted] == ids
-        assert len(set(session.thread_names)) == 5
+        assert len(set(session.call_keys)) == 5
 
 
 async def test_P15_the_provider_gets_its_own_ids_back_but_never_two_of_one_in_a_message(tmp_path: Path):

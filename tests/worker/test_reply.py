@@ -114,13 +114,6 @@ def test_how_a_reply_ended_is_in_the_log_before_the_message_so_that_no_step_is_t
     ]
 
 
-def test_an_ordinary_end_leaves_no_marker():
-    assert played(TextDelta(text="We"), ReplyEnd(finish="stop"))[1] == [message(Text(text="We"))]
-    assert played(CallStarted(index=0, id="c", name="x"), ReplyEnd(finish="tool_calls"))[1] == [
-        message(a_call("c", "x"))
-    ]
-
-
 def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_the_call():
     reply_end = ReplyEnd(finish="tool_calls", state=(STATE,), call_state={0: STATE})
     _, entries, _ = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"), reply_end)

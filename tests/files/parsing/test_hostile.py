@@ -108,14 +108,14 @@ async def test_D7_while_documents_of_one_user_take_long_those_of_another_are_rea
     pool, first_frames, go = Parsers(PoolSettings(children=2, slow_seconds=3_600)), list[Frame](), asyncio.Event()
 
     async def read_slowly() -> None:
-        task = Task(format="txt", name="long.txt", limits=HARSH)
+        task = Task(format="html", name="long.html", limits=HARSH)
         async with aclosing(pool.parse("a", task, in_pieces(b"long"))) as frames:
             first_frames.append(await anext(frames))
             await go.wait()
 
     slow = [asyncio.create_task(read_slowly()) for _ in range(3)]
     await wait_until(lambda: first_frames)
-    others = asyncio.gather(*[text_from(pool, "good.txt", GOOD.encode(), owner="b") for _ in range(3)])
+    others = asyncio.gather(*[text_from(pool, "good.html", GOOD.encode(), owner="b") for _ in range(3)])
     await wait_until(others.done)
     assert (await others, len(first_frames)) == ([GOOD] * 3, 1)
     go.set()
