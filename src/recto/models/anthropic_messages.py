@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
-from recto.errors import ModelCutOff
-from recto.models.faults import SERVER_FAULT, Blame, stream_fault
+from recto.models.faults import Blame, error_type, stream_fault
 from recto.models.ports import (
     CallDelta,
     CallStarted,
@@ -57,7 +56,7 @@ ERROR_TYPES: Mapping[int, str] = {
 }
 # The API requires a limit. Every model since Claude 4 accepts this one.
 MAX_TOKENS = 32_000
-FORCED = {"required": "any"}
+CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 # Since this version a model decides how long it thinks; earlier ones get a token budget.
 ADAPTIVE: ModelVersion = (4, 6)
@@ -146,7 +145,7 @@ class MessagesReader:
     def end(self) -> ReplyEnd:
         """Return the end of the reply. Raise ModelCutOff if the model gave no reason to stop."""
         if not self.finished:
-            raise self._cut_off("the stream ended before the reply did.")
+            raise self._blame.cut_off("the stream ended before the reply did.")
         parts = tuple(filter(None, map(self._part, self._blocks)))
         state = tuple(part for part in parts if isinstance(part, Opaque))
         return ReplyEnd(
@@ -160,17 +159,14 @@ class MessagesReader:
         block = self._places[str(index)] = _Block(start=start)
         self._blocks.append(block)
         if block.kind == "tool_use":
-            yield self._begin_call(block)
+            name = text_of(start.get("name"))
+            if not name:
+                raise self._blame.cut_off("a tool call in its reply has no name.")
+            block.number = len(self._calls)
+            self._calls.append(block)
+            yield CallStarted(index=block.number, id=text_of(start.get("id")), name=name)
         for delta, name in WORDS.items():
             yield from _say(block, delta, text_of(start.get(name)))
-
-    def _begin_call(self, block: _Block) -> CallStarted:
-        name = text_of(block.start.get("name"))
-        if not name:
-            raise self._cut_off("a tool call in its reply has no name.")
-        block.number = len(self._calls)
-        self._calls.append(block)
-        return CallStarted(index=block.number, id=text_of(block.start.get("id")), name=name)
 
     def _go_on(self, event: Mapping[str, Json]) -> Iterator[Delta]:
         block, delta = self._find_block(event), object_of(event.get("delta"))
@@ -188,7 +184,7 @@ class MessagesReader:
     def _find_block(self, event: Mapping[str, Json]) -> _Block:
         block = self._places.get(str(event.get("index")))
         if block is None:
-            raise self._cut_off("an event of its stream refers to a block that never started.")
+            raise self._blame.cut_off("an event of its stream refers to a block that never started.")
         return block
 
     def _count(self, usage: Json) -> None:
@@ -221,9 +217,6 @@ class MessagesReader:
     def _state(self, block: Mapping[str, Json]) -> Opaque:
         name = text_of(block.get("type"))
         return Opaque(provider=WIRE, model=self._model, place="block", name=name, data=dump(block).decode())
-
-    def _cut_off(self, problem: str) -> ModelCutOff:
-        return ModelCutOff(model=self._blame.model, problem=problem)
 
 
 def read_usage(usage: Json) -> Usage | None:
@@ -262,8 +255,9 @@ def _say(block: _Block, delta: str, words: str) -> Iterator[Delta]:
 
 
 def _request_options(model: str, sampling: Sampling, *, has_tools: bool) -> Options:
-    version, choice = version_in(model, CLAUDE), _choice(sampling, has_tools=has_tools)
-    is_forced = choice is not None and choice["type"] in ("any", "tool")
+    version, name = version_in(model, CLAUDE), sampling.tool_choice if has_tools else None
+    choice = {"type": CHOICES[name]} if name in CHOICES else {"type": "tool", "name": name}
+    is_forced = name not in (None, "auto", "none")
     # The API rejects thinking together with a forced tool call.
     thinking = None if is_forced else _thinking(version, sampling)
     takes_temperature = version < NO_TEMPERATURE and thinking is None and sampling.temperature is not None
@@ -277,18 +271,9 @@ def _request_options(model: str, sampling: Sampling, *, has_tools: bool) -> Opti
         temperature=min(sampling.temperature or 0.0, HIGHEST_TEMPERATURE) if takes_temperature else None,
         max_tokens=sampling.max_tokens,
         thinking=thinking,
-        tool_choice=choice,
+        tool_choice=choice if name else None,
         output_config=config or None,
     )
-
-
-def _choice(sampling: Sampling, *, has_tools: bool) -> dict[str, Json] | None:
-    choice = sampling.tool_choice if has_tools else None
-    if choice is None:
-        return None
-    if choice in ("auto", "none", "required"):
-        return {"type": FORCED.get(choice, choice)}
-    return {"type": "tool", "name": choice}
 
 
 def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
@@ -302,16 +287,14 @@ def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
 
 
-def _error(status: int, _code: str, detail: str) -> dict[str, Json]:
-    kind = ERROR_TYPES.get(status, "api_error" if status >= SERVER_FAULT else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": detail}}
-
-
 MESSAGES_SDK = ProviderSdk(
     path="/v1/messages",
     also=("/v1/messages/count_tokens",),
     own_header="anthropic-version",
-    error=_error,
+    error=lambda status, _code, detail: {
+        "type": "error",
+        "error": {"type": error_type(status, ERROR_TYPES), "message": detail},
+    },
     fault_event=b"event: error\ndata: %b\n\n",
 )
 ANTHROPIC_MESSAGES = WireProtocol(

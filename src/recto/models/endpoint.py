@@ -6,16 +6,17 @@ framing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from urllib.parse import quote, urlsplit
 
 from recto.agents.agent import Sampling
 from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
-from recto.errors import ModelCutOff, ModelError, ModelUnreachable, WireError
+from recto.errors import ModelCutOff, ModelUnreachable, WireError
 from recto.http.client import HttpClient, HttpConnection
 from recto.http.network import Network
 from recto.http.tunnel import ProxyRefused
@@ -106,9 +107,15 @@ class EndpointModel:
         try:
             answer = await self._post(body)
             reader = self._endpoint.protocol.reader(model=self.target.model, blame=self._blame)
-            read, events_in = _ways_to_read(answer)
+            if answer.header(b"content-encoding").lower() not in ("", "identity"):
+                problem = "the answer is compressed, though the request excluded that"
+                raise WireError(where="Content-Encoding", problem=problem)
+            # Plain JSON is one event.
+            is_json = answer.header(b"content-type").partition(";")[0].strip().lower() == "application/json"
+            read, split = partial(_beginning, answer, JSON_BYTES) if is_json else answer.read, EventReader().feed
             while not reader.done and (fragment := await read()):
-                for delta in join_deltas(chain.from_iterable(map(reader.read, events_in(fragment)))):
+                events = (fragment,) if is_json else split(fragment)
+                for delta in join_deltas(chain.from_iterable(map(reader.read, events))):
                     yield delta
             if not reader.done and not answer.is_framed:
                 raise ModelCutOff(model=self.name, problem="the stream ended without its end event.")
@@ -119,7 +126,12 @@ class EndpointModel:
         except TimeoutError as error:
             raise ModelUnreachable(model=self.name, problem="no response in time. Try again.") from error
         except OSError as error:
-            raise self._broken(error, is_answered=answer is not None) from error
+            if answer is not None:
+                problem = "the connection broke before the reply was whole."
+                raise ModelCutOff(model=self.name, problem=problem) from error
+            # Clients read this text, so it shows only the host.
+            problem = unreachable(urlsplit(self._url).hostname or "", error, self._endpoint.url_setting)
+            raise ModelUnreachable(model=self.name, problem=problem) from error
         finally:
             if answer is not None:
                 answer.close()
@@ -133,11 +145,8 @@ class EndpointModel:
                 self._url, {**headers, **dict(protocol.headers), **auth_header}, network=self._endpoint.network
             )
         answer = await self._client.post(body, self._endpoint.timeouts)
-        if answer.status != OK:
-            raise await self._refusal(answer)
-        return answer
-
-    async def _refusal(self, answer: HttpConnection) -> ModelError:
+        if answer.status == OK:
+            return answer
         try:
             body = await _beginning(answer, ERROR_BYTES)
         except OSError:
@@ -147,14 +156,7 @@ class EndpointModel:
             answer.close()
         wait = parse_retry_after(answer.header(b"retry-after") or None, self._clock())
         wait = self._endpoint.protocol.retry_after(body) if wait is None else wait
-        return fault(answer.status, body, self._blame, wait)
-
-    def _broken(self, error: OSError, *, is_answered: bool) -> ModelCutOff | ModelUnreachable:
-        if is_answered:
-            return ModelCutOff(model=self.name, problem="the connection broke before the reply was whole.")
-        # Clients read this text, so it shows only the host.
-        host = urlsplit(self._url).hostname or ""
-        return ModelUnreachable(model=self.name, problem=unreachable(host, error, self._endpoint.url_setting))
+        raise fault(answer.status, body, self._blame, wait)
 
 
 def unreachable(host: str, error: OSError, url_setting: str) -> str:
@@ -162,15 +164,6 @@ def unreachable(host: str, error: OSError, url_setting: str) -> str:
     if isinstance(error, ProxyRefused):
         return f"{host} cannot be reached: {error}. Check the proxy."
     return f"{host} cannot be reached ({type(error).__name__}). Check {url_setting}."
-
-
-def _ways_to_read(answer: HttpConnection) -> tuple[Callable[[], Awaitable[bytes]], Callable[[bytes], Iterable[bytes]]]:
-    """Return a function that reads more of the answer, and one that splits it into events. Plain JSON is one event."""
-    if answer.header(b"content-encoding").lower() not in ("", "identity"):
-        raise WireError(where="Content-Encoding", problem="the answer is compressed, though the request excluded that")
-    if answer.header(b"content-type").partition(";")[0].strip().lower() == "application/json":
-        return lambda: _beginning(answer, JSON_BYTES), lambda whole: (whole,)
-    return answer.read, EventReader().feed
 
 
 async def _beginning(answer: HttpConnection, most: int) -> bytes:

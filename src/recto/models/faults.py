@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 
 from recto.config.run_settings import BackoffSettings
 from recto.conversation.json import Json, load, scrub
-from recto.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable, PageTooLong
+from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 
 MESSAGE_LENGTH = 500
 # More doublings than any cap needs, few enough to avoid an overflow.
@@ -67,15 +67,43 @@ class Blame:
     url_setting: str = "the base url"
     secret: str = ""
 
+    def cut_off(self, problem: str) -> ModelCutOff:
+        """Return the error of an incomplete reply."""
+        return ModelCutOff(model=self.model, problem=problem)
+
 
 def fault(status: int, body: bytes, blame: Blame, retry_after: float | None = None) -> ModelError:
     """Return the error for an answer with this status and body, in any format."""
-    return _fault(status, _error_of(body), blame, f"status {status}", retry_after)
+    text = scrub(body.decode("utf-8", "replace"))
+    try:
+        whole = load(text)
+    except ValueError:
+        whole = text
+    # Some servers wrap the object in a list.
+    error = whole[0] if isinstance(whole, list) and whole else whole
+    if isinstance(error, Mapping) and error.get("error"):
+        error = error["error"]
+    return _fault(status, error, blame, f"status {status}", retry_after)
 
 
 def stream_fault(error: Json, blame: Blame) -> ModelError:
     """Return the error for an error object inside a stream. Its code or type replaces the status."""
-    return _fault(_status_of(error), error, blame, "inside its stream", None)
+    code = _field(error, "code") or _field(error, "status")
+    names = f"{code} {_field(error, 'type')}"
+    if STATUS.fullmatch(code):
+        status = int(code)
+    elif TOO_LONG.search(f"{names} {_message(error)}"):
+        status = BAD_REQUEST
+    elif NO_QUOTA.search(names):
+        status = BUSY
+    else:
+        status = next((status for pattern, status in PATTERNS if pattern.search(names)), UNAVAILABLE)
+    return _fault(status, error, blame, "inside its stream", None)
+
+
+def error_type(status: int, types: Mapping[int, str]) -> str:
+    """Return the error type of a status in a provider's format."""
+    return types.get(status, "api_error" if status >= SERVER_FAULT else "invalid_request_error")
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
@@ -85,20 +113,19 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        seconds = _seconds_until(value, now)
-    return max(seconds, 0.0) if seconds is not None and math.isfinite(seconds) else None
-
-
-def _seconds_until(date: str, now: datetime) -> float | None:
-    try:
-        then = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    return ((then if then.tzinfo else then.replace(tzinfo=UTC)) - now).total_seconds()
+        try:
+            then = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = ((then if then.tzinfo else then.replace(tzinfo=UTC)) - now).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: float | None) -> ModelError:
-    text = _error_text(error, blame)
+    message = " ".join(_message(error).split())
+    hidden = message.replace(blame.secret, "***") if blame.secret else message
+    short = hidden if len(hidden) <= MESSAGE_LENGTH else f"{hidden[: MESSAGE_LENGTH - 3]}..."
+    text = f"The provider says: {short}" if short else "The provider gave no reason."
     names = f"{_field(error, 'code')} {_field(error, 'type')} {_message(error)}"
     if status == TOO_LARGE or (status in LONG_STATUSES and TOO_LONG.search(names)):
         return PageTooLong(model=blame.model, problem=f"the page is too long for it. {text}")
@@ -119,27 +146,6 @@ def _fault(status: int, error: Json, blame: Blame, where: str, retry_after: floa
     return ModelRefused(model=blame.model, problem=problem, may_be_the_page=status in OF_THE_PAGE)
 
 
-def _error_of(body: bytes) -> Json:
-    """Return the error object of a body, or the whole text if it contains none."""
-    text = scrub(body.decode("utf-8", "replace"))
-    try:
-        whole = load(text)
-    except ValueError:
-        return text
-    # Some servers wrap the object in a list.
-    first = whole[0] if isinstance(whole, list) and whole else whole
-    if isinstance(first, Mapping) and first.get("error"):
-        return first["error"]
-    return first
-
-
-def _error_text(error: Json, blame: Blame) -> str:
-    message = " ".join(_message(error).split())
-    hidden = message.replace(blame.secret, "***") if blame.secret else message
-    text = hidden if len(hidden) <= MESSAGE_LENGTH else f"{hidden[: MESSAGE_LENGTH - 3]}..."
-    return f"The provider says: {text}" if text else "The provider gave no reason."
-
-
 def _message(error: Json) -> str:
     match error:
         case str():
@@ -155,18 +161,6 @@ def _message(error: Json) -> str:
 def _field(error: Json, name: str) -> str:
     value = error.get(name) if isinstance(error, Mapping) else None
     return str(value) if isinstance(value, (str, int)) else ""
-
-
-def _status_of(error: Json) -> int:
-    code = _field(error, "code") or _field(error, "status")
-    if STATUS.fullmatch(code):
-        return int(code)
-    names = f"{code} {_field(error, 'type')}"
-    if TOO_LONG.search(f"{names} {_message(error)}"):
-        return BAD_REQUEST
-    if NO_QUOTA.search(names):
-        return BUSY
-    return next((status for pattern, status in PATTERNS if pattern.search(names)), UNAVAILABLE)
 
 
 def delay(

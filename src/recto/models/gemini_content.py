@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
-from recto.errors import ModelCutOff, ModelUnreachable
+from recto.errors import ModelUnreachable
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import (
     CallDelta,
@@ -82,7 +82,7 @@ class ContentReader:
         candidate = object_of(first)
         parts = object_of(candidate.get("content")).get("parts")
         for part in parts if isinstance(parts, list) else ():
-            yield from self._take(object_of(part))
+            yield from self._read_part(object_of(part))
         reason = text_of(candidate.get("finishReason"))
         if reason in BROKEN:
             raise ModelUnreachable(model=self._blame.model, problem=f"its reply failed ({reason}). Try again.")
@@ -91,7 +91,7 @@ class ContentReader:
     def end(self) -> ReplyEnd:
         """Return the end of the reply. Raise ModelCutOff if the model gave no reason to stop."""
         if not self.finished:
-            raise self._cut_off("the stream ended before the reply did.")
+            raise self._blame.cut_off("the stream ended before the reply did.")
         parts = tuple(Text(text="".join(part)) if isinstance(part, list) else part for part in self._parts)
         return ReplyEnd(
             finish=FINISHES.get(self._reason) or ("tool_calls" if self._calls else "stop"),
@@ -101,47 +101,37 @@ class ContentReader:
             parts=parts_in_unusual_order(parts),
         )
 
-    def _take(self, part: Mapping[str, Json]) -> Iterator[Delta]:
-        text, call = part.get("text"), part.get("functionCall")
+    def _read_part(self, part: Mapping[str, Json]) -> Iterator[Delta]:
+        text, call, signature = part.get("text"), part.get("functionCall"), text_of(part.get(SIGNATURE))
+        state = signature_state(signature, self._model) if signature else None
         if isinstance(call, Mapping):
-            yield from self._call(call, text_of(part.get(SIGNATURE)))
+            name, number = text_of(call.get("name")), len(self._calls)
+            if not name:
+                raise self._blame.cut_off("a tool call in its reply has no name.")
+            arguments = dump(object_of(call.get("args"))).decode()
+            tool_call = ToolCall(id=text_of(call.get("id")), name=name, arguments=arguments, state=state)
+            self._calls.append(tool_call)
+            self._parts.append(tool_call)
+            yield CallStarted(index=number, id=tool_call.id, name=name)
+            yield CallDelta(index=number, arguments=arguments)
         elif part.get("thought") is True:
             if words := text_of(text):
                 yield ReasoningDelta(text=words)
         elif isinstance(text, str):
-            yield from self._say(text, text_of(part.get(SIGNATURE)))
+            if text:
+                last = self._parts[-1] if self._parts else None
+                # Signed text is joined to no other text: the signature covers it alone.
+                if isinstance(last, list) and not signature:
+                    last.append(text)
+                else:
+                    self._parts.append([text])
+                yield TextDelta(text=text)
+            if state:
+                alone = part_state({"text": "", SIGNATURE: signature}, self._model)
+                self._parts.append(state if text else alone)
         elif part:
             # Executed code or a generated image: Recto does not read it, but Gemini expects it back.
             self._parts.append(part_state(dict(part), self._model))
-
-    def _say(self, words: str, signature: str) -> Iterator[Delta]:
-        if words:
-            last = self._parts[-1] if self._parts else None
-            # Signed text is joined to no other text: the signature covers it alone.
-            if isinstance(last, list) and not signature:
-                last.append(words)
-            else:
-                self._parts.append([words])
-            yield TextDelta(text=words)
-        if not signature:
-            return
-        alone = part_state({"text": "", SIGNATURE: signature}, self._model)
-        self._parts.append(signature_state(signature, self._model) if words else alone)
-
-    def _call(self, call: Mapping[str, Json], signature: str) -> Iterator[Delta]:
-        name, number = text_of(call.get("name")), len(self._calls)
-        if not name:
-            raise self._cut_off("a tool call in its reply has no name.")
-        arguments = dump(object_of(call.get("args"))).decode()
-        state = signature_state(signature, self._model) if signature else None
-        tool_call = ToolCall(id=text_of(call.get("id")), name=name, arguments=arguments, state=state)
-        self._calls.append(tool_call)
-        self._parts.append(tool_call)
-        yield CallStarted(index=number, id=tool_call.id, name=name)
-        yield CallDelta(index=number, arguments=arguments)
-
-    def _cut_off(self, problem: str) -> ModelCutOff:
-        return ModelCutOff(model=self._blame.model, problem=problem)
 
 
 def read_usage(usage: Json) -> Usage | None:
@@ -180,7 +170,9 @@ def _request_options(model: str, sampling: Sampling, *, has_tools: bool) -> Opti
         responseJsonSchema=output,
     )
     choice = sampling.tool_choice if has_tools else None
-    return present(generationConfig=config or None, toolConfig=_tool_config(choice) if choice else None)
+    calling: Options = {"mode": MODES[choice]} if choice in MODES else {"mode": "ANY", "allowedFunctionNames": [choice]}
+    tool_config = {"functionCallingConfig": calling} if choice else None
+    return present(generationConfig=config or None, toolConfig=tool_config)
 
 
 def _thinking(version: ModelVersion, effort: Effort | None) -> Options | None:
@@ -189,12 +181,6 @@ def _thinking(version: ModelVersion, effort: Effort | None) -> Options | None:
     thinking: Options = {"thinkingLevel": effort.upper()} if version >= LEVELS else {"thinkingBudget": BUDGETS[effort]}
     # By default Gemini does not return its thinking.
     return {"includeThoughts": True, **thinking}
-
-
-def _tool_config(choice: str) -> Options:
-    mode = MODES.get(choice)
-    calling: Options = {"mode": mode} if mode else {"mode": "ANY", "allowedFunctionNames": [choice]}
-    return {"functionCallingConfig": calling}
 
 
 GEMINI_CONTENT = WireProtocol(

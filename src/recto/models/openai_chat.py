@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Opaque
-from recto.errors import ModelCutOff, ModelUnreachable
-from recto.models.faults import SERVER_FAULT, Blame, stream_fault
+from recto.errors import ModelUnreachable
+from recto.models.faults import Blame, error_type, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, FinishReason, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.models.wire_protocol import Options, ProviderSdk, WireProtocol, output_schema, present
@@ -72,19 +73,25 @@ class ChatReader:
         if chunk.get("error"):
             raise stream_fault(chunk["error"], self._blame)
         self._usage = read_usage(chunk.get("usage")) or self._usage
-        choice = _first(chunk.get("choices"))
-        if choice is None:
+        choices = chunk.get("choices")
+        if not choices or not isinstance(choices, list):
             return
+        choice = object_of(choices[0])
         # A server without streaming sends the whole message in place of a delta.
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, Mapping):
             yield from self._think(delta)
-            yield from (TextDelta(text=text) for text in _texts(delta.get("content")) if text)
+            content = delta.get("content")
+            blocks = [object_of(block).get("text") for block in content] if isinstance(content, list) else [content]
+            yield from (TextDelta(text=text) for text in blocks if text and isinstance(text, str))
             refusal = delta.get("refusal")
             if isinstance(refusal, str) and refusal:
                 self._is_refusal = True
                 yield TextDelta(text=refusal)
-            yield from self._calls.read(_calls_of(delta))
+            # The format before tool calls: one function without an id.
+            function, calls = delta.get("function_call"), delta.get("tool_calls")
+            old_calls: list[Json] = [{"index": 0, "function": function}] if isinstance(function, Mapping) else []
+            yield from self._calls.read(calls if isinstance(calls, list) else old_calls)
         self._usage = read_usage(choice.get("usage")) or self._usage
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
@@ -93,14 +100,24 @@ class ChatReader:
             self._reason = reason
             yield from self._calls.close()
             if self._calls.nameless:
-                raise self._cut_off("a tool call in its reply has no name.")
+                raise self._blame.cut_off("a tool call in its reply has no name.")
 
     def end(self) -> ReplyEnd:
         """Return the end of the reply. Raise ModelCutOff without a finish reason."""
         if not self.finished:
-            raise self._cut_off("the stream ended before the reply did.")
+            raise self._blame.cut_off("the stream ended before the reply did.")
+        values = {**{name: "".join(pieces) for name, pieces in self._thoughts.items()}, DETAILS: self._details}
+        state = [
+            Opaque(provider=WIRE, model=self._model, place="field", name=name, data=dump(values[name]).decode())
+            for name in STATE_ORDER
+            if values.get(name)
+        ]
+        finish = FINISHES.get(self._reason) or ("tool_calls" if self._calls.any else "stop")
         return ReplyEnd(
-            finish=self._ending(), usage=self._usage, state=tuple(self._state()), call_state=self._calls.state()
+            finish="refused" if self._is_refusal else finish,
+            usage=self._usage,
+            state=tuple(state),
+            call_state=self._calls.state(),
         )
 
     def _think(self, delta: Mapping[str, Json]) -> Iterator[Delta]:
@@ -110,36 +127,18 @@ class ChatReader:
         if thoughts:
             yield ReasoningDelta(text=thoughts[0][1])
         details = delta.get(DETAILS)
-        if isinstance(details, Sequence) and not isinstance(details, str):
-            for detail in details:
-                self._add_detail(detail)
-
-    def _add_detail(self, detail: Json) -> None:
-        if not isinstance(detail, Mapping):
-            return
-        last: Mapping[str, Json] = self._details[-1] if self._details else {}
-        pieces = [name for name in PIECED if isinstance(last.get(name), str) and isinstance(detail.get(name), str)]
-        same = all(last.get(name) == detail.get(name) for name in ("type", "index"))
-        if not (same and (pieces or "signature" in detail)):
-            self._details.append(detail)
-            return
-        fields = {name: value for name, value in detail.items() if value is not None}
-        texts = {name: f"{last[name]}{detail[name]}" for name in pieces}
-        self._details[-1] = {**last, **fields, **texts}
-
-    def _ending(self) -> FinishReason:
-        if self._is_refusal:
-            return "refused"
-        return FINISHES.get(self._reason) or ("tool_calls" if self._calls.any else "stop")
-
-    def _state(self) -> Iterator[Opaque]:
-        for name in STATE_ORDER:
-            value = self._details if name == DETAILS else "".join(self._thoughts.get(name, ()))
-            if value:
-                yield Opaque(provider=WIRE, model=self._model, place="field", name=name, data=dump(value).decode())
-
-    def _cut_off(self, problem: str) -> ModelCutOff:
-        return ModelCutOff(model=self._blame.model, problem=problem)
+        for detail in details if isinstance(details, list) else ():
+            if not isinstance(detail, Mapping):
+                continue
+            last: Mapping[str, Json] = self._details[-1] if self._details else {}
+            pieces = [name for name in PIECED if isinstance(last.get(name), str) and isinstance(detail.get(name), str)]
+            same = all(last.get(name) == detail.get(name) for name in ("type", "index"))
+            if same and (pieces or "signature" in detail):
+                fields = {name: value for name, value in detail.items() if value is not None}
+                texts = {name: f"{last[name]}{detail[name]}" for name in pieces}
+                self._details[-1] = {**last, **fields, **texts}
+            else:
+                self._details.append(detail)
 
 
 def read_usage(usage: Json) -> Usage | None:
@@ -170,31 +169,6 @@ def _nothing_but_words(chunk: Mapping[str, Json]) -> str | None:
         return None
     words = delta.get("content")
     return words if isinstance(words, str) else None
-
-
-def _first(choices: Json) -> Mapping[str, Json] | None:
-    if isinstance(choices, Sequence) and not isinstance(choices, str) and choices:
-        return object_of(choices[0])
-    return None
-
-
-def _texts(content: Json) -> Iterator[str]:
-    match content:
-        case str():
-            yield content
-        case list():
-            yield from (text for block in content if isinstance(text := object_of(block).get("text"), str))
-        case _:
-            pass
-
-
-def _calls_of(delta: Mapping[str, Json]) -> Sequence[Json]:
-    calls = delta.get("tool_calls")
-    if isinstance(calls, Sequence) and not isinstance(calls, str):
-        return calls
-    # The format before tool calls: one function without an id.
-    function = delta.get("function_call")
-    return [{"index": 0, "function": function}] if isinstance(function, Mapping) else ()
 
 
 @dataclass(kw_only=True)
@@ -264,18 +238,24 @@ class Calls:
         }
 
     def _read(self, fragment: Fragment, *, alone: bool) -> Iterator[Delta]:
-        function = fragment.get("function")
-        name, arguments = _name_and_arguments(function) if isinstance(function, Mapping) else ("", "")
+        function = object_of(fragment.get("function"))
+        name, arguments = text_of(function.get("name")), function.get("arguments")
+        # Arguments are text; some servers send the object itself.
+        arguments = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
         call = self._find(fragment, alone=alone)
-        if call is not None and name and _begins_another(fragment, call, arguments):
-            call = None
-        if call is None:
+        id, is_new = text_of(fragment.get("id")), call is None
+        if call is not None and name:
+            # Servers that send whole calls reuse index and id.
+            unnamed = not id and fragment.get("index") is None
+            has_other_id = bool(id and call.id and id != call.id)
+            is_new = has_other_id or (bool(arguments or unnamed) and call.is_whole())
+        if call is None or is_new:
             yield from self.close()
             call = _Call(number=len(self._calls), place=fragment.get("index"))
             self._calls.append(call)
             self._not_started.append(call)
             self._by_place[str(call.place)] = call
-        call.id = call.id or text_of(fragment.get("id"))
+        call.id = call.id or id
         self._by_id[call.id] = call
         # A partial name: servers send its next piece, or all of it again.
         call.name = call.name if call.started else (name if name.startswith(call.name) else call.name + name)
@@ -305,32 +285,9 @@ class Calls:
         call.waiting = []
 
 
-def _begins_another(fragment: Fragment, call: _Call, arguments: str) -> bool:
-    """Return True if a fragment with a name is a new call: servers that send whole calls reuse index and id."""
-    id = text_of(fragment.get("id"))
-    if id and call.id and id != call.id:
-        return True
-    unnamed = not id and fragment.get("index") is None
-    return bool(arguments or unnamed) and call.is_whole()
-
-
-def _name_and_arguments(function: Mapping[str, Json]) -> tuple[str, str]:
-    arguments = function.get("arguments")
-    # Arguments are text; some servers send the object itself.
-    text = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
-    return text_of(function.get("name")), text
-
-
-def _asked_of_openai(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
-    return _request_options(sampling, has_tools=has_tools) | present(max_completion_tokens=sampling.max_tokens)
-
-
-def _asked_of_compatible(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:
-    # Most compatible servers accept only the older name.
-    return _request_options(sampling, has_tools=has_tools) | present(max_tokens=sampling.max_tokens)
-
-
-def _request_options(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]:
+def _request_options(
+    _model: str, sampling: Sampling, *, has_tools: bool, limit: str = "max_completion_tokens"
+) -> Options:
     choice = sampling.tool_choice if has_tools else None
     function: Json = {"type": "function", "function": {"name": choice}}
     output = output_schema(sampling)
@@ -340,19 +297,17 @@ def _request_options(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]:
         reasoning_effort=sampling.reasoning_effort,
         tool_choice=choice if choice in (None, "auto", "none", "required") else function,
         response_format={"type": "json_schema", "json_schema": answer} if output else None,
+        **{limit: sampling.max_tokens},
     )
-
-
-def _error(status: int, code: str, detail: str) -> dict[str, Json]:
-    kind = ERROR_TYPES.get(status, "api_error" if status >= SERVER_FAULT else "invalid_request_error")
-    return {"error": {"message": detail, "type": kind, "param": None, "code": code}}
 
 
 CHAT_SDK = ProviderSdk(
     path="/v1/chat/completions",
     also=("/v1/responses",),
     base="/v1",
-    error=_error,
+    error=lambda status, code, detail: {
+        "error": {"message": detail, "type": error_type(status, ERROR_TYPES), "param": None, "code": code}
+    },
     fault_event=b"data: %b\n\n",
 )
 OPENAI_CHAT = WireProtocol(
@@ -361,8 +316,9 @@ OPENAI_CHAT = WireProtocol(
     key_header="Authorization",
     key_form="Bearer {key}",
     options={"stream": True, "stream_options": {"include_usage": True}},
-    request_options=_asked_of_openai,
+    request_options=_request_options,
     reader=ChatReader,
     sdk=CHAT_SDK,
 )
-COMPATIBLE_CHAT = replace(OPENAI_CHAT, request_options=_asked_of_compatible)
+# Most compatible servers accept only the older name of the limit.
+COMPATIBLE_CHAT = replace(OPENAI_CHAT, request_options=partial(_request_options, limit="max_tokens"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, AssistantPart, Opaque, Text, ToolCall
-from recto.errors import ModelCutOff, ModelError
+from recto.errors import ModelError
 from recto.models.faults import Blame, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, FinishReason, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
@@ -43,6 +43,40 @@ class _Item:
 
     def words(self) -> str:
         return "".join(self.deltas)
+
+    def whole_words(self) -> str:
+        """Return the whole text of a complete item."""
+        fields = self.fields
+        match self.kind:
+            case "function_call":
+                return text_of(fields.get("arguments"))
+            case "message":
+                blocks = _as_list(fields.get("content"))
+                return "".join(text_of(block.get("text")) or text_of(block.get("refusal")) for block in blocks)
+            case "reasoning":
+                thoughts = _as_list(fields.get("summary")) or _as_list(fields.get("content"))
+                return BETWEEN_THOUGHTS.join(text_of(one.get("text")) for one in thoughts)
+            case _:
+                # Calls of the provider's own tools are not shown.
+                return ""
+
+    def to_send(self) -> Mapping[str, Json] | None:
+        """Return the item as it goes back to the provider, or None if it stays out."""
+        fields, words = self.fields, self.words()
+        match self.kind:
+            case "message" if words:
+                phase = text_of(fields.get(PHASE)) or None
+                return present(type="message", role="assistant", content=words, phase=phase)
+            case "function_call":
+                id, name = text_of(fields.get("call_id")), text_of(fields.get("name"))
+                return {"type": "function_call", "call_id": id, "name": name, "arguments": words}
+            case "reasoning" if self.is_whole and (sealed := fields.get("encrypted_content")):
+                # The API rejects other fields.
+                summary: Json = [*_as_list(fields.get("summary"))]
+                return {"type": self.kind, "id": fields.get("id"), "summary": summary, "encrypted_content": sealed}
+            case _:
+                # The API rejects reasoning without its encrypted content too, since it stored nothing.
+                return None
 
 
 class ResponsesReader:
@@ -93,8 +127,8 @@ class ResponsesReader:
     def end(self) -> ReplyEnd:
         """Return the end of the reply. Raise ModelCutOff without a final event."""
         if self._finish is None:
-            raise self._cut_off("the stream ended before the reply did.")
-        items = [fields for item in self._items.values() if (fields := _sent_back(item))]
+            raise self._blame.cut_off("the stream ended before the reply did.")
+        items = [fields for item in self._items.values() if (fields := item.to_send())]
         replies = [message for message in decode(items, model=self._model) if isinstance(message, AssistantMessage)]
         parts: tuple[AssistantPart, ...] = tuple(part for reply in replies for part in reply.parts)
         state = tuple(part for part in parts if isinstance(part, Opaque))
@@ -113,7 +147,7 @@ class ResponsesReader:
         if item.kind == "function_call":
             name = text_of(fields.get("name"))
             if not name:
-                raise self._cut_off("a tool call in its reply has no name.")
+                raise self._blame.cut_off("a tool call in its reply has no name.")
             item.number = len(self._calls)
             self._calls.append(item)
             yield CallStarted(index=item.number, id=text_of(fields.get("call_id")), name=name)
@@ -125,7 +159,7 @@ class ResponsesReader:
         item = self._items[str(place)]
         item.fields, item.is_whole = fields, True
         self._has_refused |= any(block.get("type") == "refusal" for block in _as_list(fields.get("content")))
-        whole, words = _whole_words(item), item.words()
+        whole, words = item.whole_words(), item.words()
         if whole.startswith(words):
             yield from self._say(item, whole[len(words) :])
 
@@ -146,7 +180,7 @@ class ResponsesReader:
     def _find_item(self, event: Mapping[str, Json]) -> _Item:
         item = self._items.get(str(event.get("output_index")))
         if item is None:
-            raise self._cut_off("an event of its stream refers to an item that never started.")
+            raise self._blame.cut_off("an event of its stream refers to an item that never started.")
         return item
 
     def _end(self, status: str, response: Mapping[str, Json]) -> Iterator[Delta]:
@@ -162,7 +196,7 @@ class ResponsesReader:
                 reason = text_of(object_of(response.get("incomplete_details")).get("reason"))
                 self._finish = FINISHES.get(reason, "length")
             case _:
-                raise self._cut_off(f"the provider gave up the reply ({status or 'no status'}).")
+                raise self._blame.cut_off(f"the provider gave up the reply ({status or 'no status'}).")
         self._usage = read_usage(response.get("usage"))
         self.done = True
 
@@ -171,9 +205,6 @@ class ResponsesReader:
         if OF_REQUEST.search(text_of(fields.get("code"))):
             return stream_fault({**fields, "type": "invalid_request_error"}, self._blame)
         return stream_fault(error, self._blame)
-
-    def _cut_off(self, problem: str) -> ModelCutOff:
-        return ModelCutOff(model=self._blame.model, problem=problem)
 
 
 def read_usage(usage: Json) -> Usage | None:
@@ -195,41 +226,6 @@ def read_usage(usage: Json) -> Usage | None:
 
 def _as_list(value: Json) -> list[Mapping[str, Json]]:
     return [object_of(one) for one in value] if isinstance(value, list) else []
-
-
-def _whole_words(item: _Item) -> str:
-    """Return the whole text of a complete item."""
-    fields = item.fields
-    match item.kind:
-        case "function_call":
-            return text_of(fields.get("arguments"))
-        case "message":
-            blocks = _as_list(fields.get("content"))
-            return "".join(text_of(block.get("text")) or text_of(block.get("refusal")) for block in blocks)
-        case "reasoning":
-            thoughts = _as_list(fields.get("summary")) or _as_list(fields.get("content"))
-            return BETWEEN_THOUGHTS.join(text_of(one.get("text")) for one in thoughts)
-        case _:
-            # Calls of the provider's own tools are not shown.
-            return ""
-
-
-def _sent_back(item: _Item) -> Mapping[str, Json] | None:
-    """Return an item as it goes back to the provider, or None if it stays out."""
-    fields, words = item.fields, item.words()
-    match item.kind:
-        case "message" if words:
-            return present(type="message", role="assistant", content=words, phase=text_of(fields.get(PHASE)) or None)
-        case "function_call":
-            id, name = text_of(fields.get("call_id")), text_of(fields.get("name"))
-            return {"type": "function_call", "call_id": id, "name": name, "arguments": words}
-        case "reasoning" if item.is_whole and (sealed := fields.get("encrypted_content")):
-            # The API rejects other fields.
-            summary: Json = [*_as_list(fields.get("summary"))]
-            return {"type": item.kind, "id": fields.get("id"), "summary": summary, "encrypted_content": sealed}
-        case _:
-            # The API rejects reasoning without its encrypted content too, since it stored nothing.
-            return None
 
 
 def _request_options(_model: str, sampling: Sampling, *, has_tools: bool) -> Options:

@@ -127,7 +127,11 @@ def load_prices(path: Path | None = None) -> Prices:
     if path is None:
         text, where = (files("recto.models") / SHIPPED).read_text(encoding="utf-8"), SHIPPED
     else:
-        text, where = _read(path), str(path)
+        where = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(name=SETTING, value=where, allowed=f"the file cannot be read ({error})") from error
     return parse_prices(text, where)
 
 
@@ -143,13 +147,6 @@ def parse_prices(text: str, where: str) -> Prices:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise SettingsError(name=SETTING, value=where, allowed=f"{field}: {first['msg']}") from error
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(name=SETTING, value=str(path), allowed=f"the file cannot be read ({error})") from error
 
 
 @lru_cache(maxsize=1_024)

@@ -52,7 +52,12 @@ class EventReader:
         events: list[bytes] = []
         for line in self._lines(fragment):
             if line:
-                self._take(line)
+                name, _, value = (line.removeprefix(BOM) if self._first else line).partition(b":")
+                self._first = False
+                if name == b"data":
+                    data = value.removeprefix(b" ")
+                    self._data.append(data)
+                    self._weigh(data)
             elif self._data:
                 # Joined before decoding, so that no character is split.
                 events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
@@ -83,16 +88,6 @@ class EventReader:
             self._line_pieces.append(fragment)
             self._weigh(fragment)
 
-    def _take(self, line: bytes) -> None:
-        if self._first:
-            self._first = False
-            line = line.removeprefix(BOM)
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            data = value.removeprefix(b" ")
-            self._data.append(data)
-            self._weigh(data)
-
     def _weigh(self, more: bytes) -> None:
         self._size += len(more)
         if self._size > self._most:
@@ -104,7 +99,11 @@ def parse_event(data: bytes, model: str) -> dict[str, Json]:
     try:
         event = load(data)
     except ValueError:
-        event = _with_halves(data, model)
+        try:
+            # Replace invalid UTF-8 and lone surrogates by U+FFFD.
+            event = load(dump(json.loads(data.decode("utf-8", "replace"))))
+        except (ValueError, RecursionError) as error:
+            raise ModelCutOff(model=model, problem="an event of its stream is not JSON.") from error
     if not isinstance(event, dict):
         raise ModelCutOff(model=model, problem="an event of its stream is not a JSON object.")
     return event
@@ -129,11 +128,3 @@ def credible(usage: Usage) -> Usage | None:
     """Return the reported usage, or None if a count is impossibly large."""
     counts = (usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning)
     return usage if max(counts) <= MOST_TOKENS else None
-
-
-def _with_halves(data: bytes, model: str) -> Json:
-    """Parse JSON with invalid UTF-8 or lone surrogates; replace both with U+FFFD."""
-    try:
-        return load(dump(json.loads(data.decode("utf-8", "replace"))))
-    except (ValueError, RecursionError) as error:
-        raise ModelCutOff(model=model, problem="an event of its stream is not JSON.") from error

@@ -62,7 +62,10 @@ class Upstream:
         """Send the request and return after the head of the answer. Raise ModelUnreachable without an answer."""
         if self._client is None:
             self._client = HttpClient(self.base_url, {}, network=self._endpoint.network)
-        headers = {**dict(self._endpoint.protocol.headers), **request.headers, **self._auth_header(request.key)}
+        protocol = self._endpoint.protocol
+        own_key = protocol.key_header.lower(), protocol.key_form.format(key=self._endpoint.key)
+        key = request.key or (own_key if self.has_key else None)
+        headers = {**dict(protocol.headers), **request.headers, **dict([key] if key else ())}
         url, timeouts = f"{self.base_url}{request.path}", self._endpoint.timeouts
         try:
             return await self._client.send(request.method, url, headers, request.body, timeouts)
@@ -71,12 +74,6 @@ class Upstream:
         except OSError as error:
             problem = unreachable("it", error, self._endpoint.url_setting)
             raise ModelUnreachable(model=self.provider, problem=problem) from error
-
-    def _auth_header(self, key: tuple[str, str] | None) -> dict[str, str]:
-        protocol = self._endpoint.protocol
-        if key is not None:
-            return dict([key])
-        return {protocol.key_header.lower(): protocol.key_form.format(key=self._endpoint.key)} if self.has_key else {}
 
     async def aclose(self) -> None:
         """Close every connection to the provider."""

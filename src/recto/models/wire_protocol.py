@@ -45,10 +45,6 @@ class RequestOptions(Protocol):
     def __call__(self, model: str, sampling: Sampling, /, *, has_tools: bool) -> Options: ...
 
 
-def _not_said(_body: bytes) -> None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProviderSdk:
     """Requests and errors of a provider's SDKs, for the gateway (X3).
@@ -83,7 +79,7 @@ class WireProtocol:
     request_options: RequestOptions
     reader: MakeReader
     headers: tuple[tuple[str, str], ...] = ()
-    retry_after: Callable[[bytes], float | None] = _not_said
+    retry_after: Callable[[bytes], float | None] = lambda _body: None
     sdk: ProviderSdk | None = None
 
 

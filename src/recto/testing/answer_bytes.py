@@ -15,7 +15,7 @@ from recto.page.wire.base import WireName
 from recto.page.wire.gemini import GEMINI
 from recto.page.wire.openai import OPENAI
 from recto.page.wire.openai_responses import OPENAI_RESPONSES
-from recto.testing.model_answers import PIECES, Answer, Call, Fields, Framing, argument_pieces
+from recto.testing.model_answers import PIECES, Answer, Fields, Framing, argument_pieces
 
 # Gemini's finish reasons by OpenAI's, and its error statuses by HTTP status.
 GEMINI_FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "content_filter": "SAFETY"}
@@ -35,7 +35,12 @@ GEMINI_OTHER_STATUS = "UNKNOWN"
 def content_events(answer: Answer) -> tuple[bytes, ...]:
     """Return the body of an answer as server-sent events. The format has no end marker."""
     if answer.body is not None:
-        return (_gemini_failure(answer.status, answer.body),)
+        error = (load_object(answer.body) or {}).get("error")
+        if not isinstance(error, Mapping) or "type" not in error:
+            return (answer.body,)
+        # The script has the error in OpenAI's format.
+        status = GEMINI_STATUSES.get(answer.status, GEMINI_OTHER_STATUS)
+        return (dump({"error": {"code": answer.status, "message": error.get("message"), "status": status}}),)
     usage = answer.usage or Usage()
     start_usage = {"promptTokenCount": usage.input, "totalTokenCount": usage.input} if answer.usage else {}
     chunks = [
@@ -91,19 +96,6 @@ def _content_chunk(candidate: Fields, usage: Fields) -> bytes:
     return b"data: " + dump({"candidates": [candidate], **metadata, "modelVersion": "scripted"}) + b"\n\n"
 
 
-def _gemini_failure(status: int, body: bytes) -> bytes:
-    """Return the error in Gemini's format if the script has OpenAI's, else unchanged."""
-    error = (load_object(body) or {}).get("error")
-    if not isinstance(error, Mapping) or "type" not in error:
-        return body
-    details: Json = {
-        "code": status,
-        "message": error.get("message"),
-        "status": GEMINI_STATUSES.get(status, GEMINI_OTHER_STATUS),
-    }
-    return dump({"error": details})
-
-
 # Reasons of an incomplete response, by the finish reasons of chat completions.
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
@@ -123,7 +115,7 @@ def _events(answer: Answer) -> Iterator[Fields]:
     response = _response("in_progress", ())
     yield {"type": "response.created", "response": response}
     yield {"type": "response.in_progress", "response": response}
-    items = [*_thoughts(answer), *_messages(answer), *map(_call, answer.calls)]
+    items = list(_items(answer))
     for place, (start, inner, whole) in enumerate(items):
         yield {"type": "response.output_item.added", "output_index": place, "item": start}
         yield from ({**event, "item_id": whole["id"], "output_index": place} for event in inner)
@@ -135,12 +127,21 @@ def _events(answer: Answer) -> Iterator[Fields]:
         reason = INCOMPLETE.get(answer.finish or "")
         status, details = ("incomplete", {"reason": reason}) if reason else ("completed", None)
         end = _response(status, [whole for _, _, whole in items])
-        usage = _usage(answer.usage) if answer.usage else None
+        usage = answer.usage and {
+            "input_tokens": answer.usage.input,
+            "input_tokens_details": {
+                "cached_tokens": answer.usage.cached,
+                "cache_write_tokens": answer.usage.cache_written,
+            },
+            "output_tokens": answer.usage.output,
+            "output_tokens_details": {"reasoning_tokens": answer.usage.reasoning},
+            "total_tokens": answer.usage.input + answer.usage.output,
+        }
         yield {"type": f"response.{status}", "response": {**end, "incomplete_details": details, "usage": usage}}
 
 
-def _thoughts(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields]]:
-    """Yield each reasoning item: its start, its events, the whole item. Redacted reasoning has no events."""
+def _items(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields]]:
+    """Yield each item: its start, its events, the whole item. Redacted reasoning has no events."""
     thoughts = [(answer.reasoning, answer.signature)] if answer.reasoning else []
     thoughts += [("", answer.redacted)] if answer.redacted else []
     for number, (words, encrypted) in enumerate(thoughts):
@@ -154,37 +155,24 @@ def _thoughts(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields
         ]
         summaries = [{**event, "summary_index": 0} for event in inner] if words else []
         yield start, summaries, {**start, "summary": [summary] if words else [], "encrypted_content": encrypted}
-
-
-def _messages(answer: Answer) -> Iterator[tuple[Fields, Sequence[Fields], Fields]]:
-    if not answer.text:
-        return
-    start: Fields = {"type": "message", "id": "msg_0", "role": "assistant", "status": "in_progress", "content": []}
-    words: Fields = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
-    delta: Fields = {"type": "response.output_text.delta", "logprobs": []}
-    inner: list[Fields] = [
-        {"type": "response.content_part.added", "part": {**words, "text": ""}},
-        *({**delta, "delta": piece} for piece in PIECES.findall(answer.text)),
-        {"type": "response.output_text.done", "text": answer.text, "logprobs": []},
-        {"type": "response.content_part.done", "part": words},
-    ]
-    contents = [{**event, "content_index": 0} for event in inner]
-    yield start, contents, {**start, "status": "completed", "content": [words]}
-
-
-def _call(call: Call) -> tuple[Fields, Sequence[Fields], Fields]:
-    start: Fields = {
-        "type": "function_call",
-        "id": f"fc_{call.id}",
-        "call_id": call.id,
-        "name": call.name,
-        "arguments": "",
-        "status": "in_progress",
-    }
-    pieces = argument_pieces(call)
-    inner = [{"type": "response.function_call_arguments.delta", "delta": piece} for piece in pieces]
-    done = {"type": "response.function_call_arguments.done", "name": call.name, "arguments": call.arguments}
-    return start, [*inner, done], {**start, "arguments": call.arguments, "status": "completed"}
+    if answer.text:
+        start = {"type": "message", "id": "msg_0", "role": "assistant", "status": "in_progress", "content": []}
+        part: Fields = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        delta: Fields = {"type": "response.output_text.delta", "logprobs": []}
+        inner = [
+            {"type": "response.content_part.added", "part": {**part, "text": ""}},
+            *({**delta, "delta": piece} for piece in PIECES.findall(answer.text)),
+            {"type": "response.output_text.done", "text": answer.text, "logprobs": []},
+            {"type": "response.content_part.done", "part": part},
+        ]
+        contents = [{**event, "content_index": 0} for event in inner]
+        yield start, contents, {**start, "status": "completed", "content": [part]}
+    for call in answer.calls:
+        start = {"type": "function_call", "id": f"fc_{call.id}", "call_id": call.id, "name": call.name}
+        start = {**start, "arguments": "", "status": "in_progress"}
+        inner = [{"type": "response.function_call_arguments.delta", "delta": piece} for piece in argument_pieces(call)]
+        done = {"type": "response.function_call_arguments.done", "name": call.name, "arguments": call.arguments}
+        yield start, [*inner, done], {**start, "arguments": call.arguments, "status": "completed"}
 
 
 def _response(status: str, output: Sequence[Fields]) -> Fields:
@@ -201,16 +189,6 @@ def _response(status: str, output: Sequence[Fields]) -> Fields:
         "tool_choice": "auto",
         "tools": [],
         "usage": None,
-    }
-
-
-def _usage(usage: Usage) -> Fields:
-    return {
-        "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
-        "output_tokens": usage.output,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
-        "total_tokens": usage.input + usage.output,
     }
 
 
@@ -232,7 +210,12 @@ OTHER_ERROR = "api_error"
 def message_events(answer: Answer) -> tuple[bytes, ...]:
     """Return the body of an answer as named server-sent events."""
     if answer.body is not None:
-        return (_failure(answer.status, answer.body),)
+        error = (load_object(answer.body) or {}).get("error")
+        if not isinstance(error, Mapping) or "code" not in error:
+            return (answer.body,)
+        # The script has the error in OpenAI's format.
+        details: Json = {"type": ERRORS.get(answer.status, OTHER_ERROR), "message": error.get("message")}
+        return (dump({"type": "error", "error": details, "request_id": "req_1"}),)
     usage = answer.usage or Usage()
     counts = {
         "input_tokens": usage.input - usage.cached - usage.cache_written,
@@ -248,7 +231,11 @@ def message_events(answer: Answer) -> tuple[bytes, ...]:
         ),
         _event("ping"),
     )
-    blocks = tuple(event for index, block in enumerate(_blocks(answer)) for event in _block_events(index, *block))
+    blocks = list[bytes]()
+    for index, (block, deltas) in enumerate(_blocks(answer)):
+        blocks.append(_event("content_block_start", index=index, content_block=block))
+        blocks += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
+        blocks.append(_event("content_block_stop", index=index))
     if answer.fault:
         kind, message = answer.fault
         return (*start, *blocks, _event("error", error={"type": kind, "message": message}))
@@ -282,21 +269,6 @@ def _blocks(answer: Answer) -> Iterator[tuple[Fields, list[Fields]]]:
                 for piece in ("", *([] if call.arguments == "{}" else argument_pieces(call)))
             ],
         )
-
-
-def _block_events(index: int, start: Fields, deltas: list[Fields]) -> Iterator[bytes]:
-    yield _event("content_block_start", index=index, content_block=start)
-    yield from (_event("content_block_delta", index=index, delta=delta) for delta in deltas)
-    yield _event("content_block_stop", index=index)
-
-
-def _failure(status: int, body: bytes) -> bytes:
-    """Return the error in Anthropic's format if the script has OpenAI's, else unchanged."""
-    error = (load_object(body) or {}).get("error")
-    if not isinstance(error, Mapping) or "code" not in error:
-        return body
-    details: Json = {"type": ERRORS.get(status, OTHER_ERROR), "message": error.get("message")}
-    return dump({"type": "error", "error": details, "request_id": "req_1"})
 
 
 def _event(kind: str, **fields: object) -> bytes:
@@ -401,25 +373,6 @@ def whole(answer: Answer, wire: WireName) -> bytes:
 
 def writes(answer: Answer, wire: WireName) -> Iterator[bytes]:
     """Yield each write: the head with the first piece of the body, further pieces, the end."""
-    before = _head(answer, wire)
-    chunked = answer.framing == "chunked"
-    # An empty chunk would end the body.
-    for piece in filter(None, _pieces(answer, wire)):
-        yield before + (b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
-        before = b""
-    end = b"0\r\n\r\n" if chunked and answer.cut_at is None else b""
-    yield before + end
-
-
-def _pieces(answer: Answer, wire: WireName) -> Sequence[bytes]:
-    if answer.fragment is None and answer.cut_at is None:
-        return events(answer, wire)
-    body = render(answer, wire)[: answer.cut_at]
-    size = answer.fragment or len(body) or 1
-    return [body[start : start + size] for start in range(0, len(body), size)]
-
-
-def _head(answer: Answer, wire: WireName) -> bytes:
     headers = dict(answer.headers)
     kind = {} if "Content-Type" in headers else {"Content-Type": "text/event-stream"}
     framing: dict[Framing, dict[str, str]] = {
@@ -428,4 +381,17 @@ def _head(answer: Answer, wire: WireName) -> bytes:
         "close": {"Connection": "close"},
     }
     lines = [f"{name}: {value}\r\n" for name, value in (kind | headers | framing[answer.framing]).items()]
-    return f"HTTP/1.1 {answer.status} {'OK' if answer.status == OK else 'Refused'}\r\n{''.join(lines)}\r\n".encode()
+    status = f"{answer.status} {'OK' if answer.status == OK else 'Refused'}"
+    before = f"HTTP/1.1 {status}\r\n{''.join(lines)}\r\n".encode()
+    pieces: Sequence[bytes] = events(answer, wire)
+    if answer.fragment is not None or answer.cut_at is not None:
+        body = render(answer, wire)[: answer.cut_at]
+        size = answer.fragment or len(body) or 1
+        pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    chunked = answer.framing == "chunked"
+    # An empty chunk would end the body.
+    for piece in filter(None, pieces):
+        yield before + (b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+        before = b""
+    end = b"0\r\n\r\n" if chunked and answer.cut_at is None else b""
+    yield before + end

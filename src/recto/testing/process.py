@@ -129,7 +129,13 @@ class ServerProcess:
         return cls(["recto", "serve", "--port", "0", "--data", str(data), *flags], environment, token=token)
 
     def __enter__(self) -> Self:
-        self._process = self._start()
+        if can_fork(self._environment):
+            self._process = WarmProcess(self._command, self._environment, Path(self._output.name))
+        else:
+            command = [sys.executable, "-m", *self._command]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                command, stdout=self._output, stderr=subprocess.STDOUT, env=self._environment
+            )
         until = time.monotonic() + START_SECONDS
         code = None
         while code is None and time.monotonic() < until:
@@ -144,13 +150,6 @@ class ServerProcess:
         output = self.output
         self._output.close()
         raise NotStarted(code, output)
-
-    def _start(self) -> subprocess.Popen[bytes] | WarmProcess:
-        if can_fork(self._environment):
-            return WarmProcess(self._command, self._environment, Path(self._output.name))
-        return subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", *self._command], stdout=self._output, stderr=subprocess.STDOUT, env=self._environment
-        )
 
     def __exit__(self, *_: object) -> None:
         self.kill()

@@ -374,7 +374,10 @@ def _skill_calls(page: DemoPage) -> Iterator[DemoCall]:
     if SKY in page.tools and SKY_WORDS.search(words):
         yield SKY, {}
         return
-    birth = _birth(words)
+    # The data of a birth in the words; none without a date.
+    rest = DATE.sub("，", words)
+    matches = {name: pattern.search(words if name == "date" else rest) for name, pattern in BIRTH.items()}
+    birth = {name: match[match.re.groups] for name, match in matches.items() if match and matches["date"]}
     # Once the birth is known, a date alone may be any day.
     if birth and (not _knows_birth(page) or "gender" in birth or BIRTH_WORDS.search(words)):
         yield COLLECT, birth
@@ -386,15 +389,6 @@ def _skill_calls(page: DemoPage) -> Iterator[DemoCall]:
         yield DRAW, {}
     if len(words) >= SHORTEST_NOTE and not words.endswith(("?", "？")) and not KNOWN_NOTES.search(page.system):
         yield SAVE, {"notes": words[:LONGEST_NOTE]}
-
-
-def _birth(words: str) -> Mapping[str, Json]:
-    """Return the data of a birth in the user's words; empty without a date."""
-    if not DATE.search(words):
-        return {}
-    rest = DATE.sub("，", words)
-    matches = {name: pattern.search(words if name == "date" else rest) for name, pattern in BIRTH.items()}
-    return {name: match[match.re.groups] for name, match in matches.items() if match}
 
 
 def _knows_birth(page: DemoPage) -> bool:
@@ -424,15 +418,35 @@ def _answer(page: DemoPage) -> str:
     if texts:
         return ("" if language == "zh" else " ").join(texts)
     if CORE in _skills(page):
-        return _skill_text(page)
+        # The results of a skill's tools, or the skill's next need.
+        facts = list[str]()
+        for answer in page.answers:
+            fields = {**(answer.data or {}), **an_object((answer.data or {}).get("life_context"))}
+            labels = ((label[language], _text(fields.get(name), language)) for name, label in FACTS.items())
+            facts += [_short(f"{label}{text}") for label, text in labels if text]
+        if facts:
+            return "\n- ".join((READS_OUT[language], *facts))
+        needs_birth = COLLECT in page.tools and not _knows_birth(page)
+        return ASK[language] if needs_birth else ENTERED[language].format(skill=_active_skill(page))
     about = ABOUT[language].format(words=_short(page.words), tools=BETWEEN[language].join(page.tools))
     return about + (SESSION_HINT[language] if _has_session_tools(page) else "")
 
 
 def _tool_text(answer: ToolAnswer, language: Locale) -> str:
     name, result = answer.name, answer.text
-    if name == READER and (text := _file_text(result, language)):
-        return text
+    if name == READER:
+        try:
+            rows = list(objects_in(load(result)))
+        except ValueError:
+            rows = []
+        # The first lines of each file.
+        texts = [FILES[language]]
+        for row in rows:
+            lines = [line for line in text_of(row.get("content")).splitlines() if line.strip()][:LINES_SHOWN]
+            title = BEGINS[language].format(name=text_of(row.get("name")) or text_of(row.get("id")))
+            texts.append("\n".join((title, *map(_short, lines))))
+        if rows:
+            return "\n\n".join(texts)
     # Any other beginning is an error.
     is_good = result[:1].isdigit() or result.startswith("-")
     if name == CALCULATOR and is_good:
@@ -440,35 +454,6 @@ def _tool_text(answer: ToolAnswer, language: Locale) -> str:
     if name == CLOCK and is_good:
         return TIME_ANSWER[language].format(result=result)
     return TOOL_ANSWER[language].format(name=name, result=result)
-
-
-def _file_text(result: str, language: Locale) -> str:
-    """Return the first lines of each file; empty if the answer is no list of files."""
-    try:
-        rows = load(result)
-    except ValueError:
-        return ""
-    texts = [FILES[language]]
-    for row in objects_in(rows):
-        lines = [line for line in text_of(row.get("content")).splitlines() if line.strip()][:LINES_SHOWN]
-        title = BEGINS[language].format(name=text_of(row.get("name")) or text_of(row.get("id")))
-        texts.append("\n".join((title, *map(_short, lines))))
-    return "\n\n".join(texts) if len(texts) > 1 else ""
-
-
-def _skill_text(page: DemoPage) -> str:
-    """Return the results of a skill's tools, or what the skill needs next."""
-    language = page.language
-    facts = list[str]()
-    for answer in page.answers:
-        fields = {**(answer.data or {}), **an_object((answer.data or {}).get("life_context"))}
-        texts = ((label[language], _text(fields.get(name), language)) for name, label in FACTS.items())
-        facts += [_short(f"{label}{text}") for label, text in texts if text]
-    if facts:
-        return "\n- ".join((READS_OUT[language], *facts))
-    if COLLECT in page.tools and not _knows_birth(page):
-        return ASK[language]
-    return ENTERED[language].format(skill=_active_skill(page))
 
 
 def _text(value: Json, language: Locale) -> str:
