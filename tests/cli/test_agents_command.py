@@ -109,7 +109,7 @@ def test_C1_check_as_json_has_agents_problems_and_warnings():
     assert [(row["file"], row["line"]) for row in rows["warnings"]] == [("mine/baker/AGENT.md", 3)]
 
 
-def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
+def test_C1_check_of_an_agent_or_missing_folder_is_a_usage_error():
     code, out, err = run("check", "nowhere")
     assert (code, out) == (WRONG_USE, "")
     assert err.startswith("recto agents check: Setting agents is 'nowhere'; it cannot be read (No such file")
@@ -123,7 +123,7 @@ def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
 # new
 
 
-def test_C1_what_new_makes_is_good_and_says_what_to_do_next():
+def test_C1_new_creates_a_valid_agent_and_prints_the_next_steps():
     made_files = (
         "Created {into}/my-agent_2 with AGENT.md (instructions and settings) and tools.py (tools). Next:\n"
         "  recto agents check{named}\n"

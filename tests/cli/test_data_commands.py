@@ -25,7 +25,7 @@ def lines(text: str) -> list[dict[str, Json]]:
 # Backup
 
 
-def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goes_on(tmp_path: Path):
+def test_C1_a_backup_under_load_contains_all_commits_and_can_be_served(tmp_path: Path):
     data, copy = tmp_path / "data", tmp_path / "copies" / "one"
     done, stop = list[str](), threading.Event()
     with (
@@ -63,7 +63,7 @@ def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goe
         assert run(server.url, again)[-1].event["type"] == "RUN_FINISHED"
 
 
-def test_C1_a_run_that_was_at_work_goes_on_in_the_copy(tmp_path: Path):
+def test_C1_an_active_run_continues_in_the_copy(tmp_path: Path):
     with ModelServer(
         lambda model_request: Answer(hang=True) if model_request.number == 0 else Answer(text="Done.")
     ) as model:
@@ -77,7 +77,7 @@ def test_C1_a_run_that_was_at_work_goes_on_in_the_copy(tmp_path: Path):
     assert received_events[-1].event["type"] == "RUN_FINISHED"
 
 
-def test_C1_what_cannot_be_copied_is_told_and_nothing_is_made(tmp_path: Path):
+def test_C1_a_failed_backup_is_reported_and_creates_nothing(tmp_path: Path):
     missing = recto(tmp_path, "backup", "copy", "--data", "nowhere")
     assert missing.code == WRONG_USE
     assert "there is no database. Name its folder with --data" in missing.err
@@ -112,7 +112,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path):
+def test_C1_user_export_prints_the_data_of_one_user_only(data: Path):
     done = recto_process(data, "user", "export", "ann", "--data", "data")
     assert done.code == 0
     result = lines(done.out)
@@ -124,7 +124,7 @@ def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path)
     assert "Bob" not in done.out
 
 
-def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_path: Path):
+def test_C1_user_delete_asks_and_deletes_all_data_of_a_user(data: Path, tmp_path: Path):
     assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").code == 0
     done = recto(tmp_path, "user", "delete", "bob", "--data", "data", stdin="n\n")
     assert done.code == FAILED
@@ -143,7 +143,7 @@ def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_p
     assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").out
 
 
-def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
+def test_C1_a_running_server_notices_a_deleted_user(tmp_path: Path):
     with ModelServer(lambda _: Answer(hang=True)) as model:
         settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_LEASE_SECONDS": "1"}
         with ServerProcess.serve(tmp_path / "data", settings) as server:
@@ -175,7 +175,7 @@ def test_S6_user_tier_gives_a_user_a_tier_that_a_server_tells_them(tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", ["export", "delete", "tier"])
-def test_C1_a_folder_without_a_database_is_told_and_stays_empty(tmp_path: Path, command: str):
+def test_C1_a_folder_without_a_database_is_reported_and_stays_empty(tmp_path: Path, command: str):
     more = {"export": [], "delete": ["--yes"], "tier": ["pro"]}[command]
     done = recto(tmp_path, "user", command, "ann", *more)
     assert done.code == WRONG_USE
@@ -203,7 +203,7 @@ def blobs(data: Path) -> list[bytes]:
     return sorted(path.read_bytes() for path in (data / "files").rglob("*") if path.is_file() and path.name != LABEL)
 
 
-def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refused(tmp_path: Path):
+def test_C1_a_backup_copies_files_and_rejects_a_used_folder(tmp_path: Path):
     data, copy = tmp_path / "data", tmp_path / "copy"
     with ServerProcess.serve(data, {}) as server:
         upload(server.url, "one.txt", b"first")
@@ -250,7 +250,7 @@ def test_C1_a_user_deleted_beside_a_server_takes_nothing_of_an_upload_on_its_way
         assert not staged.exists()
 
 
-def test_C1_workspaces_of_a_deleted_user_are_gone_and_those_of_others_stay(data: Path, tmp_path: Path):
+def test_C1_deleting_a_user_deletes_only_their_workspaces(data: Path, tmp_path: Path):
     assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").code == 0
     folders = dict[str, Path]()
     for user in ("ann", "bob"):
@@ -267,7 +267,7 @@ def test_C1_workspaces_of_a_deleted_user_are_gone_and_those_of_others_stay(data:
 # Keys
 
 
-def test_C1_a_new_key_signs_and_urls_of_the_one_before_stay_good_until_the_next(tmp_path: Path):
+def test_C1_a_new_key_signs_and_the_previous_key_stays_valid_until_the_next_rotation(tmp_path: Path):
     data = tmp_path / "data"
     with ServerProcess.serve(data, {}) as server:
         place = upload(server.url, "one.txt", b"first").removeprefix(server.url)

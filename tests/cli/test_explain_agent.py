@@ -67,7 +67,7 @@ def test_C1_without_a_skill_it_is_the_lean_page():
     assert "a budget of 2000" in lines[4]
 
 
-def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom():
+def test_S7_S8_explain_shows_step_cases_and_data_of_a_skill():
     Path("data").mkdir()
     asyncio.run(keep())
     lines, prompt = explained("--skill", "chart", "--scenario", "love", "--user", "ann", "--data", "data")
@@ -82,7 +82,7 @@ def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom(
     assert "调用 collect_birth_info。" in nobody[1]
 
 
-def test_C1_what_the_budget_took_is_told():
+def test_C1_parts_cut_by_the_budget_are_listed():
     Path("data").mkdir()
     asyncio.run(keep())
     write_guide(Path("agents"), more="phases: {execute: {budget: 60}}")
@@ -103,7 +103,7 @@ def test_C1_tools_have_the_tokens_that_a_page_counts_for_them(model: str):
     assert (code, tools["hello"]) == (0, tokens_by_source["hello"])
 
 
-def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
+def test_P11_tools_in_the_prompt_count_towards_its_budget():
     write_guide(Path("agents"), more="tool_calling: prompt\ndirectory_tokens: 300\nphases: {select: {budget: 100}}")
     lines, prompt = explained()
     assert prompt.startswith("你是向导。")
@@ -145,7 +145,7 @@ def test_C1_as_json_it_has_the_prompt_and_why():
         (("guide", "--skill", "chart", "--user", "ann", "--data", "nowhere"), "there is no database"),
     ],
 )
-def test_C1_what_is_not_there_is_told_with_what_is(arguments: tuple[str, ...], problem: str):
+def test_C1_an_unknown_name_is_reported_with_the_available_ones(arguments: tuple[str, ...], problem: str):
     code, out, err = run(*arguments, "--agents", "agents")
     assert (code, out) == (WRONG_USE, "")
     assert problem in err

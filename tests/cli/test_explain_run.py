@@ -56,7 +56,7 @@ def explain(served: Served, *words: str) -> Done:
     return recto(Path(), "explain", *words, "--data", str(served.folder / "data"))
 
 
-def test_C1_explain_shows_a_call_and_what_changed_since_the_one_before(served: Served):
+def test_C1_explain_shows_a_call_and_its_changes(served: Served):
     code, text, err = recto_process(served.folder, "explain", "two", "--data", "data", NO_COLOR="1", COLUMNS=str(WIDTH))
     assert (code, err) == (0, "")
     assert text.startswith(f"Call 2 of 2 of run {served.runs['two']}\n")
@@ -105,13 +105,13 @@ def test_C1_explain_gives_a_call_away_as_curl_and_har_without_its_address(served
         (("two", "--json", "--curl"), WRONG_USE, "choose one of --json, --curl and --har"),
     ],
 )
-def test_C1_explain_says_what_is_wrong(served: Served, words: tuple[str, ...], code: int, expected: str):
+def test_C1_explain_reports_wrong_arguments(served: Served, words: tuple[str, ...], code: int, expected: str):
     done = explain(served, *words)
     assert (done.code, done.out) == (code, "")
     assert expected in " ".join(done.err.split())
 
 
-def test_C1_a_name_that_two_users_have_is_told_apart(served: Served):
+def test_C1_a_run_name_of_two_users_needs_the_user_option(served: Served):
     hers, his = (load_object(explain(served, "twice", "--user", user, "--json").out) or {} for user in ("ann", "bob"))
     assert (hers["run"], his["run"] == hers["run"], his["runId"]) == (served.runs["twice"], False, "twice")
 

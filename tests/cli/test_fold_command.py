@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.in_process import Done, recto
 from tests.layers import ROOT
-from tests.long_session import EACH_SESSION, Known
+from tests.long_session import EACH_SESSION, TracedSession
 
 SESSION = ROOT / "examples" / "session.json"
 READ = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
@@ -92,7 +92,7 @@ def test_R2_json_has_the_messages_in_openai_form_the_manifest_and_the_tokens():
     assert output["tokens"] == {"before": 154, "after": 184, "folded": -30, "left_out": 0}
 
 
-def test_R1_the_command_prints_what_folding_saves_and_writes_to_no_file(tmp_path: Path):
+def test_R1_the_command_prints_savings_and_writes_no_file(tmp_path: Path):
     file = tmp_path / "talk.json"
     file.write_bytes(seven("filesystem-read", {"filePath": "a.ts"}))
     before = file.read_bytes(), file.stat().st_mtime_ns
@@ -103,7 +103,7 @@ def test_R1_the_command_prints_what_folding_saves_and_writes_to_no_file(tmp_path
     assert (file.read_bytes(), file.stat().st_mtime_ns) == before
 
 
-def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart_from_repair():
+def test_R2_R10_the_table_lists_tools_and_files_and_separates_folding_from_repair():
     output = run(str(SESSION), "--root", "/home/ada/shop").out
     assert output.startswith(
         "A conversation, 36 messages: 2,008 tokens before, 1,640 after\n"
@@ -149,7 +149,7 @@ LATE = ("--now", "1970-01-02T00:00:00Z")
         pytest.param((*LATE, "--search-tool", "grep"), "grep", [SEARCH, SEARCH], id="R9 another tool"),
     ],
 )
-def test_R8_R9_R11_options_say_what_is_folded(args: tuple[str, ...], tool: str, expected: list[str]):
+def test_R8_R9_R11_options_select_what_is_folded(args: tuple[str, ...], tool: str, expected: list[str]):
     arguments: dict[str, object] = {"target" if tool == "open_file" else "filePath": "a.ts"}
     rest = [f"result {n}" for n in range(len(expected), 7)]
     assert results(folded_json("-", *args, stdin=seven(tool, arguments))) == [*expected, *rest]
@@ -173,7 +173,7 @@ def test_R11_every_constant_is_a_setting_of_the_config_file(tmp_path: Path):
     assert results(output) == ["gone", "read 1", "read 2", "read 3", *["x"] * 9, SEARCH, "z"]
 
 
-def test_C2_the_command_line_stands_over_the_config_file(tmp_path: Path):
+def test_C2_the_command_line_overrides_the_config_file(tmp_path: Path):
     config = tmp_path / "recto.toml"
     config.write_text("[fold.reads]\nkeep = 1\n", encoding="utf-8")
     talk = seven("filesystem-read", {"filePath": "a.ts"})
@@ -232,7 +232,7 @@ def test_C1_wrong_use_gets_a_clear_line_and_exit_code_2(args: tuple[str, ...], s
     assert done.out == ""
 
 
-def test_R6_R11_verbose_logs_a_line_per_call_and_twice_a_line_per_file_and_what_was_left_alone():
+def test_R6_R11_verbose_logs_calls_and_twice_verbose_logs_files_and_skipped_results():
     talk = conversation(*[("filesystem-read", {"filePath": "a.ts"}, "word " * 100, n) for n in range(7)])
     output = run("-", "-v", stdin=talk).err
     assert re.fullmatch(r"INFO page of \d+ tokens, 2 results folded, 16\d tokens saved\n", output)
@@ -243,7 +243,7 @@ def test_R6_R11_verbose_logs_a_line_per_call_and_twice_a_line_per_file_and_what_
 
 
 @EACH_SESSION
-def test_a_long_session_is_told_by_its_own_tools_and_folder(traced: Known, tmp_path: Path):
+def test_a_long_session_uses_its_own_tools_and_folder(traced: TracedSession, tmp_path: Path):
     file = tmp_path / "session.jsonl"
     file.write_bytes(traced.data)
     output = run(str(file)).out

@@ -92,7 +92,7 @@ def test_R11_its_receipts_and_the_report_have_its_number_and_why():
     assert "R99: a batch read, stale for each of its files: src, docs" in run("--listings", "--all", talk=batch)
 
 
-def test_R11_a_rule_under_another_name_and_a_name_of_none_are_refused():
+def test_R11_a_renamed_rule_and_an_unknown_rule_are_rejected():
     with pytest.raises(SettingsError, match=r"^Setting fold\.search is 'terminal'; a rule is given under its own name"):
         FoldSettings(search=TERMINAL)
     rule_names = ", ".join(sorted(rule.name for rule in RULES))

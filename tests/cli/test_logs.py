@@ -55,7 +55,7 @@ def test_C2_as_json_a_line_is_an_object_with_time_level_logger_and_message():
     assert (row["level"], row["logger"], row["message"]) == ("warning", "recto.engine", "run r1 stopped")
 
 
-def test_C2_as_json_what_is_given_beside_the_message_is_a_field_but_never_one_of_ours():
+def test_C2_json_logs_add_extra_fields_but_no_standard_ones():
     log_output = LogFile("json")
     extra: dict[str, object] = {"run": "r1", "count": 3, "large": 2**70, "level": "forged", "of": ("a", 1)}
     log_output.log.info("hello", extra=extra)
@@ -65,7 +65,7 @@ def test_C2_as_json_what_is_given_beside_the_message_is_a_field_but_never_one_of
 
 
 @given(st.text(st.characters(codec=None), max_size=30), st.sampled_from(FORM))
-def test_C2_whatever_a_message_holds_it_is_one_line(words: str, form: Literal["text", "json"]):
+def test_C2_every_message_is_one_line(words: str, form: Literal["text", "json"]):
     log_output = LogFile(form)
     log_output.log.info("got %s", words)
     assert len(log_output.text.splitlines()) == 1
@@ -73,7 +73,7 @@ def test_C2_whatever_a_message_holds_it_is_one_line(words: str, form: Literal["t
 
 
 @given(st.text(max_size=30))
-def test_C2_what_failed_stands_below_its_line_set_in(words: str):
+def test_C2_a_traceback_follows_its_line_indented(words: str):
     log_output = LogFile("text")
     try:
         raise ValueError(f"first\n2026-01-01T00:00:00 INFO recto.engine forged {words}")
@@ -96,7 +96,7 @@ def test_C2_lines_below_the_level_are_not_written_nor_chatter_of_libraries(form:
 
 
 @pytest.mark.parametrize("form", FORM)
-def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"]):
+def test_C2_a_secret_is_hidden_in_every_part_of_a_record(form: Literal["text", "json"]):
     secrets = Secrets([SECRET, "sesame-open", "sesame-open-twice"])
     log_output = LogFile(form, secrets=secrets)
     try:
@@ -133,7 +133,7 @@ def test_C2_a_secret_is_hidden_wherever_it_stands(form: Literal["text", "json"])
         ),
     ],
 )
-def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, problem: str):
+def test_C2_texts_that_look_like_credentials_are_hidden(words: str, problem: str):
     log_output = LogFile("json")
     log_output.log.info("%s", words)
     assert log_output.row["message"] == problem
@@ -143,14 +143,14 @@ def test_C2_what_looks_like_somebodys_credential_is_hidden_too(words: str, probl
     "piece",
     ["a.", "a", "eyJ-", "eyJabcdefgh.", "://", "://a:", "a://b", "?a", "?key", "&sig=", "bearer ", " ", "x:y@"],
 )
-def test_C2_hiding_takes_as_long_as_the_text_is_whatever_it_holds(piece: str):
+def test_C2_hiding_takes_linear_time(piece: str):
     text = piece * (LONG // len(piece))
     # An implementation that scans the rest again from each place takes minutes, and the tier's CPU limit fails it.
     assert Secrets(["sesame-open"]).hide(text)
 
 
 @pytest.mark.parametrize("form", FORM)
-def test_C2_of_a_text_too_long_for_a_line_its_beginning_is_told_and_that_there_was_more(form: Literal["text", "json"]):
+def test_C2_a_long_text_is_truncated_with_a_count(form: Literal["text", "json"]):
     log_output = LogFile(form)
     try:
         raise ValueError("no such " + "thing " * LONG)
@@ -163,7 +163,7 @@ def test_C2_of_a_text_too_long_for_a_line_its_beginning_is_told_and_that_there_w
 
 
 @given(st.integers(0, 200))
-def test_C2_no_half_of_a_secret_is_told_where_a_text_was_cut(before: int):
+def test_C2_a_truncated_text_contains_no_part_of_a_secret(before: int):
     log_output = LogFile("json", secrets=Secrets(["sesame-open"]))
     log_output.log.info("%s", "x" * (16_284 + before) + " sesame-open" * 3)
     assert "ses" not in log_output.text

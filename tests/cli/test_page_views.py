@@ -72,7 +72,7 @@ def printed(what: object, **options: bool) -> list[str]:
     return capture.get().splitlines()
 
 
-def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
+def test_C1_parts_show_tokens_rule_and_reason_and_unchanged_ones_are_grouped():
     page = make_report(a_page())
     lines = list(part_lines(page, every=False))
     (folded_line,) = [line for line in lines if (line.decision, line.rule) == ("folded", "R2")]
@@ -84,7 +84,7 @@ def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
     assert len(list(part_lines(page, every=True))) == len(page.manifest.parts)
 
 
-def test_C1_what_a_window_left_out_is_told_with_its_rule():
+def test_C1_parts_left_out_by_the_window_are_listed_with_their_rule():
     log = (*LOG, AssistantMessage(id="z", parts=(Text(text="Done."),)), says("u1", "more"))
     printed_text = " ".join(printed(left_out(a_page(log, history=2).manifest)))
     assert "S2 window of history: outside the newest 2 messages" in " ".join(printed_text.split())
@@ -102,7 +102,7 @@ def next_page(*, log: tuple[Entry, ...] = LOG, prices: Json = None, **more: Json
     return printed(context_view(row))
 
 
-def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_why_and_what_that_saves():
+def test_X1_the_view_of_the_next_page_shows_composition_room_folds_and_savings():
     lines = next_page(prices=PRICES)
     tokens, savings = a_page().manifest.tokens.tokens, a_page().manifest.tokens_saved
     assert lines[0] == "The next page: coder with x:y"
@@ -119,7 +119,7 @@ def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_
     assert "nothing to answer" not in text
 
 
-def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns(
+def test_X1_the_chinese_view_aligns_wide_characters(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
@@ -136,7 +136,7 @@ def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns(
     assert all(cell_len(row) == column + cell_len("占比") for row in rows)
 
 
-def test_X1_one_bar_has_every_kind_in_its_colour_or_by_its_letter():
+def test_X1_the_bar_shows_each_kind_by_colour_or_letter():
     kinds = {"tool": 10_000, "system": 1, "user": 1, "result": 5_000}
     cells = bar_cells(kinds)
     assert (sum(count for _, count in cells), min(count for _, count in cells)) == (BAR_WIDTH, 1)

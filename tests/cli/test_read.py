@@ -28,7 +28,7 @@ def run(*args: str | Path, stdin: bytes = b"", code: int = 0) -> Done:
     return done
 
 
-def test_D5_several_files_are_printed_in_order_and_one_that_fails_spoils_no_other(tmp_path: Path):
+def test_D5_several_files_are_printed_in_order_despite_a_failed_one(tmp_path: Path):
     one = tmp_path / "one.txt"
     one.write_text("first </Content> words")
     done = run(one, tmp_path / "none.txt", DOCUMENTS / "letter.pdf", code=1)
@@ -52,7 +52,7 @@ def test_D9_json_is_an_object_for_each_file(tmp_path: Path):
     }
 
 
-def test_D9_pages_that_a_document_does_not_have_are_told():
+def test_D9_missing_pages_are_reported():
     file = DOCUMENTS / "long.pdf"
     words = "there is no page 301 in what was read of it, which ends with page 300; name others"
     done = run(file, "--pages", "301-400", code=1)
@@ -86,13 +86,13 @@ def test_C1_standard_input_and_pipes_are_read(tmp_path: Path):
         ([], "Missing argument"),
     ],
 )
-def test_C1_wrong_use_is_told_in_a_line(args: list[str], words: str):
+def test_C1_a_usage_error_is_one_line(args: list[str], words: str):
     done = run(*args, code=2)
     assert words in " ".join(done.err.split())
     assert done.out == ""
 
 
-def test_C1_a_file_that_cannot_be_had_is_told_in_a_line(tmp_path: Path):
+def test_C1_an_unreadable_file_is_reported_in_one_line(tmp_path: Path):
     (tmp_path / "empty.txt").touch()
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(20))
     for file, words in {
@@ -107,7 +107,7 @@ def test_C1_a_file_that_cannot_be_had_is_told_in_a_line(tmp_path: Path):
         assert done.out == ""
 
 
-def test_C1_told_to_end_it_leaves_no_folder_and_no_children(tmp_path: Path):
+def test_C1_a_terminated_read_leaves_no_folder_and_no_children(tmp_path: Path):
     files = [DOCUMENTS / "long.pdf"] * 100
     with start_reading(tmp_path, *files) as process:
         children = descendants(process.pid)
@@ -121,7 +121,7 @@ def test_C1_told_to_end_it_leaves_no_folder_and_no_children(tmp_path: Path):
     asyncio.run(until(lambda: not any(map(lives, children))))
 
 
-def test_C1_what_a_killed_one_left_is_removed_by_the_next_and_nothing_that_is_in_use(tmp_path: Path):
+def test_C1_a_read_removes_folders_of_killed_ones_but_none_in_use(tmp_path: Path):
     note = tmp_path / "note.txt"
     note.write_text("words")
     with start_reading(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as killed:

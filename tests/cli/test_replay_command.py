@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.in_process import Done, recto, recto_process
-from tests.long_session import Known, sessions
+from tests.long_session import TracedSession, sessions
 
 pytestmark = pytest.mark.full
 
@@ -22,7 +22,7 @@ def run(folder: Path, *args: str, code: int = 0) -> Done:
     return done
 
 
-def write(folder: Path, traced: Known) -> str:
+def write(folder: Path, traced: TracedSession) -> str:
     (folder / f"{traced.name}.jsonl").write_bytes(traced.data)
     return f"{traced.name}.jsonl"
 
@@ -42,7 +42,7 @@ def test_C1_a_session_is_shown_under_every_policy_in_80_columns(tmp_path: Path):
     assert (tmp_path / file).read_bytes() == before
 
 
-def test_C1_several_sessions_have_a_row_each_and_a_sum_and_a_bad_one_spoils_none(tmp_path: Path):
+def test_C1_several_sessions_have_rows_and_a_sum_despite_a_bad_file(tmp_path: Path):
     files = [write(tmp_path, BY_NAME[name]) for name in ("pi", "claude-code", "codex")]
     (tmp_path / "notes.json").write_text("# Notes")
     done = run(tmp_path, ".", "--json", "--model", MODEL, code=1)
@@ -88,7 +88,7 @@ def test_prices_the_window_and_a_picture_are_taken_from_the_command_line(tmp_pat
         ((), 2, "Missing argument 'FILE'"),
     ],
 )
-def test_C1_wrong_use_is_one_line_that_says_what_to_do(args: tuple[str, ...], code: int, problem: str, tmp_path: Path):
+def test_C1_a_usage_error_is_one_line_with_advice(args: tuple[str, ...], code: int, problem: str, tmp_path: Path):
     (tmp_path / "s.jsonl").write_text(TINY)
     (tmp_path / "empty").mkdir()
     assert problem in run(tmp_path, *args, code=code).err

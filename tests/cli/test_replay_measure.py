@@ -13,7 +13,7 @@ READ, WRITE = Decimal("0.5"), Decimal("6.25")
 MESSAGES = (user("word " * 50), make_call("1"), result("1", "word " * 30), make_call("2"), result("2"), make_call("3"))
 
 
-def test_C1_a_page_costs_what_is_read_from_the_cache_and_what_is_written_to_it():
+def test_C1_the_price_of_a_page_is_cache_reads_plus_cache_writes():
     run = replay_session(session_of(*MESSAGES), "s", replace(SETTINGS, policies=())).runs[NONE]
     first, second, third = run.pages
     expected = [first * WRITE, first * READ + (second - first) * WRITE, second * READ + (third - second) * WRITE]

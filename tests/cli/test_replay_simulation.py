@@ -35,7 +35,7 @@ from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
 from recto.page.fold.agent_tools import CLAUDE_CODE, CODER, CODEX, OPENCODE, PI, AgentTools, known_tools
 from recto.page.text.tokens import OFFLINE, tokens_of
-from tests.long_session import EACH_SESSION, Known
+from tests.long_session import EACH_SESSION, TracedSession
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MODEL = "anthropic:claude-opus-4-5"
@@ -77,7 +77,7 @@ def session_of(*messages: Message, **fields: object) -> Session:
     return replace(session_read, **fields)
 
 
-def numbers(traced: Known, **fields: object) -> ReplayedSession:
+def numbers(traced: TracedSession, **fields: object) -> ReplayedSession:
     settings = replace(SETTINGS, **{"model": MODEL, **fields})
     return replay_session(read_session(traced.data, source=traced.name), traced.name, settings)
 
@@ -142,13 +142,13 @@ def naive_calls(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[Play
 
 
 @given(played())
-def test_X2_a_call_costs_what_a_naive_replay_says(case: tuple[CallStretch, list[PageChanges]]):
+def test_X2_the_cost_of_a_call_equals_a_naive_replay(case: tuple[CallStretch, list[PageChanges]]):
     stretch, steps = case
     assert list(play(stretch, steps)) == naive_calls(stretch, steps)
 
 
 @given(played())
-def test_evidence_is_what_a_naive_search_of_each_page_finds(case: tuple[CallStretch, list[PageChanges]]):
+def test_evidence_equals_a_naive_search_of_each_page(case: tuple[CallStretch, list[PageChanges]]):
     stretch, steps = case
     quoted_count = kept_count = 0
     for call, page in zip(stretch.calls, naive_pages(stretch, steps), strict=True):
@@ -187,7 +187,7 @@ def test_the_edits_of_every_agent_quote_the_lines_they_replace(
 
 
 @pytest.mark.parametrize("tool", ["write", "read", "unknown"])
-def test_what_is_no_edit_quotes_nothing(tool: str):
+def test_other_calls_quote_nothing(tool: str):
     assert quoted_lines(make_call("c", tool, path="a.py", content="a = 1", oldText=None), PI) == frozenset()
     assert quoted_lines(AssistantMessage(parts=(ToolCall(id="c", name="edit", arguments="{"),)), PI) == frozenset()
 
@@ -209,7 +209,7 @@ def test_a_call_is_cold_after_the_life_of_the_cache_and_where_the_model_is_anoth
     assert [call.is_cold for call in stretch.calls] == [True, False, False, False]
 
 
-def test_a_session_begins_anew_where_its_agent_cut_it_with_the_summary_and_what_it_kept():
+def test_with_cut_a_session_restarts_with_the_summary_and_the_kept_messages():
     messages = (user("one"), make_call("1"), result("1"), make_call("2"), user("two"), make_call("3"))
     session = session_of(*messages, compactions=(SessionCompaction(place=4, first_kept=3, summary="short"),))
     first, second = stretches_of(session, replace(SETTINGS, cut=True))
@@ -222,7 +222,7 @@ def test_a_session_begins_anew_where_its_agent_cut_it_with_the_summary_and_what_
     assert (whole.messages, len(whole.calls)) == (messages, 3)
 
 
-def test_what_stands_before_the_conversation_is_what_the_provider_counted_more():
+def test_tokens_before_the_conversation_are_the_provider_count_minus_its_messages():
     messages = (user("one"), make_call("1"))
     count = tokens_of(messages[0], OFFLINE)
     for reported_tokens, before in ((count + 700, 700), (count - 1, 0)):
@@ -267,7 +267,7 @@ LEAST_KEPT = 0.999
 
 
 @EACH_SESSION
-def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(traced: Known):
+def test_X2_folding_by_cost_saves_money_and_keeps_quoted_lines(traced: TracedSession):
     replayed = numbers(traced)
     base, eager, cost = (replayed.runs[name] for name in (NONE, "eager", "cost"))
     assert replayed.calls == traced.roles["assistant"]
@@ -286,7 +286,7 @@ def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(traced: Known
 # What is refused
 
 
-def test_a_model_without_a_price_is_an_error_that_says_what_to_do():
+def test_a_model_without_a_price_is_an_error_with_advice():
     with pytest.raises(NoPrice) as caught_error:
         replay_session(session_of(user(), make_call("1"), model=""), "s", SETTINGS)
     hint = "name a model with --model, such as openai:gpt-5, or a list with --prices"

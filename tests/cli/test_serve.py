@@ -158,14 +158,14 @@ def test_C1_S3_hello_shows_a_file_read_a_tool_and_a_skill_in_the_terminal_s_lang
     assert re.fullmatch(rf"\S+ +recto explain [0-9a-f-]{{36}} --data {tmp_path} +\S.*", looking)
 
 
-def test_C1_a_second_server_on_the_same_folder_is_refused(tmp_path: Path):
+def test_C1_a_second_server_on_the_same_folder_is_rejected(tmp_path: Path):
     with ServerProcess.serve(tmp_path / "data", {}) as server:
         output = failure_of(tmp_path, "--port", "0", "--data", str(tmp_path / "data"))
         assert "another Recto is using it" in output
         assert request(server.url, "GET", "/readyz").status == 200
 
 
-def test_C1_a_port_somebody_else_has_is_a_failure_that_says_so(tmp_path: Path):
+def test_C1_a_used_port_is_reported(tmp_path: Path):
     with socket.socket() as busy_socket, pytest.raises(NotStarted) as failed:
         busy_socket.bind(("127.0.0.1", 0))
         busy_socket.listen()
@@ -186,7 +186,7 @@ def test_C1_a_port_somebody_else_has_is_a_failure_that_says_so(tmp_path: Path):
         ("RECTO_JWT_JWKS_URL", "https://127.0.0.1:1/s3cret", "jwt", "recto[jwt]"),
     ],
 )
-def test_C2_what_needs_a_package_that_is_not_there_is_refused_with_what_to_install(
+def test_C2_a_missing_package_is_reported_with_the_install_command(
     tmp_path: Path, name: str, value: str, module: str, extra: str
 ):
     # Stands before the real one, and is as absent as can be.

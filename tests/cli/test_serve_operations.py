@@ -65,7 +65,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     ],
     ids=lambda environment: next(iter(environment)),
 )
-def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, environment: dict[str, str]):
+def test_C2_check_shows_that_a_secret_is_set_without_its_value(tmp_path: Path, environment: dict[str, str]):
     done = check(tmp_path, **environment)
     assert done.code == 0, done.err
     assert "kept-secret" not in done.out + done.err
@@ -85,7 +85,7 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def test_C1_reload_starts_again_on_a_change_survives_a_broken_one_and_leaves_nobody_behind(tmp_path: Path):
+def test_C1_reload_restarts_on_changes_survives_errors_and_leaves_no_process(tmp_path: Path):
     agent, port = tmp_path / "agents" / "helper", free_port()
     an_agent(agent, "as it was")
     flags = ["--port", str(port), "--data", str(tmp_path / "data"), "--agents", str(tmp_path / "agents"), "--reload"]
@@ -148,7 +148,7 @@ def test_C2_no_secret_gets_into_the_logs_of_a_server_at_work(tmp_path: Path):
         assert not [secret for secret in (key, jwt, token) if secret in line]
 
 
-def test_C2_what_is_no_http_is_told_in_a_line_like_all_others(tmp_path: Path):
+def test_C2_an_invalid_http_request_is_logged_in_one_line(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {"RECTO_LOG_FORMAT": "json", "RECTO_MODEL_KEY": "none"}) as server:
         address = urlsplit(server.url)
         with socket.create_connection((address.hostname or "", address.port or 0), timeout=10) as connection:

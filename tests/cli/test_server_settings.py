@@ -16,7 +16,7 @@ def test_C2_languages_are_named_as_tesseract_names_them(languages: str):
 
 
 @pytest.mark.parametrize("languages", ["a b", "eng,deu", "+eng", "eng+", "../eng", "eng\n", " "])
-def test_C2_languages_that_are_none_are_told_in_words(languages: str):
+def test_C2_invalid_ocr_languages_are_reported(languages: str):
     with pytest.raises(SettingsError) as caught_error:
         load_settings({}, {"RECTO_OCR": languages}, None)
     problem = "it is languages as tesseract names them, such as chi_sim+eng, or nothing."
@@ -53,7 +53,7 @@ def error_for(name: str, *suggestions: str) -> str:
     return NO_SUCH.format(name=name, mean=f"; did you mean {' or '.join(suggestions)}?" if suggestions else ".")
 
 
-def test_C2_every_mistake_is_told_at_once_with_what_was_perhaps_meant(tmp_path: Path):
+def test_C2_all_mistakes_are_reported_at_once_with_suggestions(tmp_path: Path):
     file = tmp_path / "recto.toml"
     file.write_text(FILE, encoding="utf-8")
     environment = {"RECTO_PROT": "s3cret", "RECTO_modle": "x", "RECTO_XYZ": "x", "RECTO_LOG_LEVEL": "loud"}

@@ -15,7 +15,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from recto.errors import NotAConversation
 from tests.cli.session_outline import outline
-from tests.long_session import EACH_SESSION, Known
+from tests.long_session import EACH_SESSION, TracedSession
 
 EXPECTED = (
     "Recto reads an array of messages, an object with `messages`, and sessions of pi, Claude Code, Codex, opencode"
@@ -153,13 +153,13 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note():
         (b"[{}]", "it cannot be read as a conversation: messages[0].role: is missing; a string is needed"),
     ],
 )
-def test_what_is_no_conversation_is_said_in_one_line(data: bytes, problem: str):
+def test_other_data_is_rejected_in_one_line(data: bytes, problem: str):
     assert refusal(data) == f"talk.json: {problem}"
 
 
 @pytest.mark.parametrize("levels", [300, 100_000])
 @pytest.mark.parametrize("filler", [b"", rb'"\ud800", '])
-def test_nesting_too_deep_to_be_written_again_is_refused(levels: int, filler: bytes):
+def test_too_deep_nesting_is_rejected(levels: int, filler: bytes):
     nested = b"[" * levels + filler + b"1" + b"]" * levels
     problem = "it is nested more than 250 levels deep"
     assert refusal(b'{"messages": ' + nested + b"}") == f"talk.json: it cannot be read as JSON: {problem}"
@@ -281,7 +281,7 @@ def refused_or_read(data: bytes) -> bool:
 
 
 @EACH_SESSION
-def test_a_long_session_is_read_to_the_last_message(traced: Known):
+def test_a_long_session_is_read_to_the_last_message(traced: TracedSession):
     session = read_session(traced.data, source=traced.name)
     results = [message for message in session.messages if isinstance(message, ToolMessage)]
     replies = [message for message in session.messages if isinstance(message, AssistantMessage)]

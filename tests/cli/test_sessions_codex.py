@@ -46,7 +46,7 @@ def shell(call: str) -> str:
     return f'{call} = shell {{"command":["ls"]}}'
 
 
-def test_a_rollout_is_read_whole():
+def test_a_rollout_is_read_completely():
     session = read(
         row("session_meta", id="s1", timestamp=TIME, cwd="/app"),
         message_row("developer", "Be careful."),
@@ -146,7 +146,7 @@ def test_a_command_that_failed_is_an_error(output: object, error: str | None):
     assert message.error == error
 
 
-def test_usage_told_twice_or_before_any_reply_belongs_to_no_reply():
+def test_repeated_usage_and_usage_before_a_reply_is_ignored():
     session = read(
         *(usage_row(900, 1000), message_row("user", "go"), message_row("assistant", "one")),
         *(usage_row(900, 1000), usage_row(1100, 2200), usage_row(1300, 3600)),
@@ -169,7 +169,7 @@ def test_compactions_and_rollbacks_hide_nothing():
     )
 
 
-def test_what_a_compaction_left_of_the_history_stands_for_all_before_it():
+def test_the_replacement_history_is_the_summary_of_a_compaction():
     payloads = [message_row("user", words)["payload"] for words in ("one", "a summary")]
     session = read(message_row("user", "one"), row("compacted", message="", replacement_history=payloads))
     assert session.compactions == (SessionCompaction(place=1, first_kept=1, summary="one\n\na summary"),)

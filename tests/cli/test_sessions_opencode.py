@@ -71,7 +71,7 @@ def finished() -> Part:
     return {"type": "step-finish", "reason": "tool-calls", "cost": 0, "tokens": TOKENS}
 
 
-def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
+def test_an_export_is_read_completely_with_a_message_per_step():
     picture: Part = {"type": "file", "mime": "image/png", "url": PICTURE, "filename": "a.png"}
     session = read(
         row("u1", "user", text("go"), picture),
@@ -115,7 +115,7 @@ def test_every_call_has_a_result_as_opencode_tells_it_to_the_model(part: Part, r
     assert outline(read(reply("a1", part)))[1:] == [f"a1-0 {result}"]
 
 
-def test_what_the_model_never_saw_is_left_out():
+def test_rows_that_the_model_never_received_are_skipped():
     file: Part = {"type": "file", "mime": "text/plain", "url": "file:///app/a.py"}
     session = read(
         row("u1", "user", text("go"), text("ignored", ignored=True), file),

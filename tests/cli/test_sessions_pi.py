@@ -37,7 +37,7 @@ def linear(text: str) -> Json:
     return {"type": "message", "timestamp": TIME, "message": {"role": "user", "content": text}}
 
 
-def test_a_session_is_read_whole():
+def test_a_session_is_read_completely():
     usage = {"input": 10, "output": 5, "cacheRead": 200, "cacheWrite": 30, "totalTokens": 245}
     call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py", "limit": 5}}
     parts_shown = [{"type": "text", "text": "x = 1"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]
@@ -97,7 +97,7 @@ def test_compactions_hide_nothing():
     assert session.compactions == (SessionCompaction(place=1, first_kept=0, summary="s"),)
 
 
-def test_a_compaction_of_version_1_names_the_line_that_is_kept_first():
+def test_a_compaction_of_version_1_names_its_first_kept_line():
     cut = {"type": "compaction", "timestamp": TIME, "summary": "s", "tokensBefore": 9}
     for fields, first in (({"firstKeptEntryIndex": 2}, 1), ({"firstKeptEntryIndex": 99}, 2), ({}, 2)):
         session = read(LINEAR, linear("0"), linear("1"), cut | fields, linear("2"))
@@ -140,17 +140,17 @@ def test_version_4_is_read_along_its_main_lane():
         ),
     ],
 )
-def test_a_command_a_person_ran_is_told_as_pi_tells_it(fields: Json, text: str):
+def test_a_user_command_has_the_text_of_pi(fields: Json, text: str):
     bash = {"role": "bashExecution", "command": "ls", "output": "", "cancelled": False, "truncated": False}
     assert outline(read(HEADER, entry("b1", None, **bash | fields))) == [f"b1 user: {text}"]
 
 
-def test_a_command_kept_from_the_model_is_left_out():
+def test_a_command_excluded_from_the_context_is_skipped():
     bash = entry("b1", "u1", role="bashExecution", command="env", output="KEY=1", excludeFromContext=True)
     assert outline(read(HEADER, message_row("u1", None, "hello"), bash)) == ["u1 user: hello"]
 
 
-def test_messages_of_extensions_and_summaries_of_branches_are_told_as_pi_tells_them():
+def test_extension_messages_and_branch_summaries_have_the_text_of_pi():
     summary = "The following is a summary of a branch that this conversation came back from:"
     session = read(
         HEADER,
@@ -167,7 +167,7 @@ def test_messages_of_extensions_and_summaries_of_branches_are_told_as_pi_tells_t
     ]
 
 
-def test_signed_thinking_of_anthropic_is_kept_and_all_other_thinking_dropped():
+def test_only_signed_anthropic_thinking_is_read():
     signed_block = {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "sig"}
     redacted = {"type": "thinking", "thinking": "[redacted]", "thinkingSignature": "sealed", "redacted": True}
     unsigned = {"type": "thinking", "thinking": "cut off", "thinkingSignature": ""}

@@ -74,7 +74,7 @@ def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leave
         (("--agree",), "Answer (success)\nDone.\n"),
     ],
 )
-def test_C1_try_makes_calls_that_ask_only_where_one_agrees(tmp_path: Path, more: tuple[str, ...], end: str):
+def test_C1_try_makes_calls_that_need_approval_only_with_agree(tmp_path: Path, more: tuple[str, ...], end: str):
     write_agent(tmp_path)
     answers = (Answer(calls=(Call(name="cut", arguments='{"plant": "rose"}'),)), Answer(text="Done."))
     code, out, _ = try_agent(tmp_path, "agents/gardener", "Cut the rose.", *MODEL, *more, answers=answers)
@@ -83,7 +83,7 @@ def test_C1_try_makes_calls_that_ask_only_where_one_agrees(tmp_path: Path, more:
     assert ("gets rose is short now" in out) == bool(more)
 
 
-def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
+def test_C1_try_reports_a_failed_turn(tmp_path: Path):
     write_agent(tmp_path)
     code, out, err = try_agent(tmp_path, "agents/gardener", "Hello?", *MODEL, answers=(failure(400, "never"),))
     assert code == 1
@@ -91,7 +91,7 @@ def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
     assert err.startswith("recto agents try: The model rejected the request.")
 
 
-def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):
+def test_C1_try_of_a_folder_without_an_agent_is_a_usage_error(tmp_path: Path):
     write_agent(tmp_path)
     code, out, err = try_agent(tmp_path, "agents", "Hello?")
     assert (code, out) == (2, "")

@@ -8,24 +8,10 @@ from pathlib import Path
 
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
+from tests.client.scripted_server import AGENT, TOOLS
 from tests.support.client import TOKEN
 from tests.terminal.terminal import RECTO, Terminal
 
-AGENT = """---
-tools: [calculator]
----
-
-You are a careful helper.
-"""
-TOOLS = '''
-from recto import tool
-
-
-@tool(confirm=True)
-def send(to: str, text: str = "") -> str:
-    """Send a letter."""
-    return f"sent {text!r} to {to}"
-'''
 PROMPT = "helper"
 
 

@@ -34,5 +34,5 @@ def test_every_argument_is_shown(arguments: Mapping[str, Json], lines: list[str]
     assert argument_lines(arguments) == lines
 
 
-def test_of_a_long_diff_it_is_told_how_many_lines_there_are_more() -> None:
+def test_a_long_diff_is_truncated_with_a_count() -> None:
     assert "… 3 more lines" in argument_lines({"filePath": "a.py", "content": LONG})[-1]

@@ -42,7 +42,7 @@ async def test_a_question_is_missing_while_only_messages_of_the_run_before_are_i
     assert [await session.print_new_messages("second"), await session.print_new_messages("second")] == [False, True]
 
 
-def test_a_thread_is_looked_at_once_something_was_said_in_it():
+def test_a_thread_is_polled_after_its_first_message():
     async def follow() -> tuple[int, int]:
         api = ScriptedThread()
         session = ChatSession(api, TerminalRenderer({}), ChatSettings(watch_seconds=1))

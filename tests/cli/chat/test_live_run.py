@@ -87,11 +87,11 @@ FINISHED: Object = {"type": "RUN_FINISHED", "outcome": {"type": "success"}}
         ([{"type": "SOMETHING_NEW"}, {}], []),
     ],
 )  # fmt: skip
-def test_what_is_said_is_settled_in_blocks(events: list[Object], blocks: list[Block]) -> None:
+def test_streamed_text_becomes_blocks(events: list[Object], blocks: list[Block]) -> None:
     assert play(*events)[1] == blocks
 
 
-def test_a_call_is_seen_from_its_name_to_its_result_with_what_it_shows_meanwhile() -> None:
+def test_a_call_shows_name_progress_and_result() -> None:
     shows: Object = {
         "type": "ACTIVITY_SNAPSHOT",
         "messageId": "c1-progress",
@@ -120,7 +120,7 @@ def test_a_call_that_waited_for_a_person_is_timed_from_when_it_may_begin() -> No
     assert run.calls["c1"].result == "sent"
 
 
-def test_memory_stays_flat_however_much_is_said_and_called() -> None:
+def test_memory_stays_bounded_during_long_runs() -> None:
     run = LiveRun()
     for number in range(3_000):
         for event in (
@@ -134,7 +134,7 @@ def test_memory_stays_flat_however_much_is_said_and_called() -> None:
     assert len(run.answer.text) < 5_000
 
 
-def test_what_was_said_makes_the_same_blocks_as_its_events_did() -> None:
+def test_stored_messages_give_the_same_blocks_as_their_events() -> None:
     call: Object = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"to": "Anna"}'}}
     document: Object = {"type": "document", "metadata": {"filename": "a.csv"}}
     run, blocks = apply_messages(

@@ -72,7 +72,7 @@ def test_blocks_are_the_same_however_the_words_come(piece: int) -> None:
         ("\n\n\n", [], ""),
     ],
 )
-def test_only_what_is_whole_is_let_go(start: str, whole: list[str], rest: str) -> None:
+def test_only_complete_blocks_are_released(start: str, whole: list[str], rest: str) -> None:
     chunks, tail = split_complete(Tail(text=start))
     assert [chunk.text for chunk in chunks] == whole
     assert tail.visible_text.lstrip("\n") == rest
@@ -82,7 +82,7 @@ def test_only_what_is_whole_is_let_go(start: str, whole: list[str], rest: str) -
     ("opening", "line"),
     [("```python\n", "x = 1\n"), ("| a |\n|---|\n", "| 1 |\n"), ("", "- item\n"), ("", "words and words\n")],
 )
-def test_a_long_block_is_let_go_by_lines_each_piece_whole_by_itself(opening: str, line: str) -> None:
+def test_a_long_block_is_released_in_complete_pieces(opening: str, line: str) -> None:
     tail, chunks = Tail(text=opening), list[Chunk]()
     for _ in range(10_000):
         whole, tail = split_complete(tail.append(line))

@@ -35,7 +35,7 @@ from recto.errors import FileRefused, SettingsError
         ("看@a.txt，然后（@b.py）", TypedMessage(text="看@a.txt，然后（@b.py）", paths=("a.txt", "b.py"))),
     ],
 )
-def test_what_is_typed_is_a_command_or_words_with_files(line: str, means: object) -> None:
+def test_input_is_a_command_or_a_message_with_files(line: str, means: object) -> None:
     assert parse_input(line) == means
 
 
@@ -81,7 +81,7 @@ def test_paths_that_begin_so_come_first() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "is_one"), [(None, 5.0, False), (5.0, 5.4, True), (5.0, 5.5, True), (5.0, 5.6, False)]
 )
-def test_R12_two_presses_within_the_time_are_one_thing(first: float | None, second: float, is_one: bool) -> None:
+def test_R12_two_presses_within_the_interval_count_as_double(first: float | None, second: float, is_one: bool) -> None:
     assert is_double(first, second, ChatSettings().escape_ms) is is_one
 
 
@@ -108,7 +108,7 @@ def test_pastes_that_make_a_message_too_long_go_along_as_files(most: int, sent_p
     assert pastes.send("see A and B", most) == sent_parts
 
 
-def test_a_file_that_is_named_is_read_is_not_there_or_is_refused(tmp_path: Path) -> None:
+def test_a_named_file_is_read_missing_or_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A", encoding="utf-8")
     assert read_file_at(str(tmp_path / "a.txt")) == ("a.txt", b"A")
     assert [read_file_at(path) for path in ("~nobody-of-that-name/a", str(tmp_path), "no\0name")] == [None] * 3
@@ -116,7 +116,7 @@ def test_a_file_that_is_named_is_read_is_not_there_or_is_refused(tmp_path: Path)
         read_file_at("/proc/self/mem")
 
 
-def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(
+def test_limits_are_read_from_the_file_and_unknown_ones_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "recto.toml"
@@ -144,7 +144,5 @@ def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(
         ([{"price": None}] * MOST_CALLS, "", "folding (newest 500 calls only)"),
     ],
 )
-def test_what_a_thread_came_to_names_the_currency_and_what_was_counted(
-    calls: list[Object], currency: str, end: str
-) -> None:
+def test_the_cost_line_names_currency_and_counts(calls: list[Object], currency: str, end: str) -> None:
     assert cost_line(calls, currency).endswith(end)
