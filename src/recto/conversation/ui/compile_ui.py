@@ -129,13 +129,13 @@ def compile_ui(
         fields: Hints = hints if is_object(hints) else {}
         status = next((one for one in STATUSES if one == fields.get("status")), STATUSES[0])
         theme = next((one for one in THEMES if one == fields.get("theme")), THEMES[0])
-    known = {key: plain_text(scrub(meta[key]))[: limits.meta] for key in META if meta.get(key)} if meta else {}
+    document_meta = {key: plain_text(scrub(meta[key]))[: limits.meta] for key in META if meta.get(key)} if meta else {}
     return {
         "version": VERSION,
         "locale": locale if _LOCALE.fullmatch(locale) else DEFAULT_LOCALE,
         "status": status,
         "theme": theme,
-        **({"meta": known} if known else {}),
+        **({"meta": document_meta} if document_meta else {}),
         "root": root,
     }
 
