@@ -53,7 +53,7 @@ BY_ID = (resume_run, roll_back_thread, undo_rollback, get_changes, restore_files
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """A run that has ended, its thread, a file and a dataset: of one user. `url_query` is the query of the file's url."""
+    """A run that has ended, its thread, a file and a dataset: of one user. `url_query` is that of the file's url."""
 
     thread: str
     run: str
