@@ -1,4 +1,4 @@
-"""HttpAgent with lists that people's ways through a conversation leave behind: calls left alone, stops, long lists."""
+"""HttpAgent with unanswered and stopped calls in its list of messages."""
 
 import threading
 

@@ -60,7 +60,8 @@ def look(text: str) -> str:
 def follow(text: str) -> str:
     """Wait until somebody has written a line down."""
     with WRITTEN:
-        WRITTEN.wait_for(lambda: text in (FOLDER / "notes.txt").read_text().splitlines())
+        notes = FOLDER / "notes.txt"
+        WRITTEN.wait_for(lambda: notes.exists() and text in notes.read_text().splitlines())
     return f"followed {text}"
 
 

@@ -15,7 +15,7 @@ TURNED_BACK = ("rolled_back", "undone")
 class Conversation:
     """A thread from its making to its deletion. `copied` is what a fork began with, `rows` what was there last.
 
-    `words` were ever said in it, `shown` are those that its pages may have. `back` is what was in view before each
+    `words` were ever said in it, `shown_ids` are those that its pages may have. `back` is what was in view before each
     rollback that can be undone.
     """
 

@@ -1,4 +1,4 @@
-"""R15, X4: a server that stops or is killed takes its commands along, and one that waits for a person waits on."""
+"""Commands end with a server that stops or is killed (R15, X4)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from recto.conversation.json import Json, dump
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call, Request, Script
 from tests.end_to_end.harness import Harness
-from tests.end_to_end.test_interrupts_crash import agreeing, interrupts, outcome, results
+from tests.end_to_end.test_interrupts_crash import results
 from tests.support.client import Reader, ReceivedEvent, ask, start
 from tests.tools.commands.test_git_guards import git
 from tests.tools.commands.test_terminal_execute import command_lines
@@ -48,24 +48,6 @@ def wait_until(running: bool, word: bytes) -> None:
 
 def read(harness: Harness, body: Mapping[str, Json]) -> Sequence[ReceivedEvent]:
     return Reader(lambda: harness.url, start(harness.url, body)).wait()
-
-
-@pytest.mark.parametrize("approved", [True, False])
-def test_R15_a_command_that_waits_for_a_person_waits_over_a_restart(tmp_path: Path, approved: bool):
-    with Harness(tmp_path, calling(run=("terminal-execute", {"command": "echo ran | tee made"}))) as harness:
-        coder(harness)
-        body = ask("run")
-        thread = str(body["threadId"])
-        with harness.serve(mode="ask"):
-            assert outcome(read(harness, body)) == "interrupt"
-        with harness.serve(mode="ask"):
-            [id] = interrupts(harness, thread)
-            events = read(harness, agreeing(thread, id, approved=approved))
-            answer = '{"stdout":"ran\\n","stderr":"","exitCode":0}' if approved else "terminal-execute was not called"
-            assert results(events)[0].startswith(answer)
-            assert [path.name for path in (harness.data / "workspaces").glob("*/made")] == (
-                ["made"] if approved else []
-            )
 
 
 @pytest.mark.parametrize("is_at_work", [True, False])

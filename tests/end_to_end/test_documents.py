@@ -1,13 +1,12 @@
-"""D6, X4: documents in conversations over HTTP, read by the real parsers."""
+"""A crash while the server reads documents (X4)."""
 
-import re
 from collections.abc import Iterator
 
 import pytest
 
 from recto.conversation.json import load_object
-from tests.api.forms import Field, file
-from tests.end_to_end.files import FileWorld, Talk, a_run, part, reading, words
+from tests.api.forms import file
+from tests.end_to_end.files import FileWorld, Talk, a_run, part, words
 from tests.layers import ROOT
 from tests.support.client import RUNS
 from tests.waiting import wait_for
@@ -23,30 +22,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
     world.write_agent("always", files=", mode: always")
     with world:
         yield world
-
-
-def document(name: str) -> Field:
-    return file(name, (DOCUMENTS / name.replace(".xlsm", ".xlsx")).read_bytes())
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("letter.docx", "# "),
-        ("book.xlsx", "[sheet 1"),
-        ("deck.pptx", "[speaker notes]"),
-        ("letter.pdf", "[page 1]"),
-        ("text.gb18030.txt", ""),
-        ("book.xlsm", "[sheet 1"),
-    ],
-)
-def test_D6_a_real_document_is_read_over_http(world: FileWorld, name: str, expected: str):
-    talk, (row,) = Talk(), world.upload(document(name))
-    id = world.attach(talk, row)
-    text = str(world.say(talk, "Read.", reading(f"{id}-0")).contents[0])
-    assert expected in text
-    assert not text.startswith("Error")
-    assert re.search(r"[\u4e00-\u9fff]", text)
 
 
 def test_X4_a_server_killed_while_it_reads_documents_goes_on_and_tells_the_run_from_its_start(world: FileWorld):

@@ -1,6 +1,5 @@
-"""P9: with files in a bucket everything is as with a folder, and readers are sent on to the bucket."""
+"""Files in a bucket over HTTP (F5)."""
 
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,27 +25,6 @@ def bucket() -> Iterator[S3Server]:
 def world(tmp_path: Path, bucket: S3Server) -> Iterator[FileWorld]:
     with FileWorld(tmp_path, storage_url=bucket.url(prefix=tmp_path.name)) as world:
         yield world
-
-
-def test_P9_a_reader_is_sent_on_to_the_bucket_which_serves_as_safely(world: FileWorld, bucket: S3Server):
-    notes, page = world.upload(NOTES, PAGE)
-    answer = world.get(str(notes["url"]))
-    assert answer.status == 307
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.headers["location"].startswith(bucket.endpoint)
-    with urllib.request.urlopen(str(notes["url"])) as response:
-        assert response.read() == NOTES.body
-        assert response.headers["content-type"] == "text/plain"
-    with urllib.request.urlopen(str(page["url"])) as response:
-        assert response.headers["content-disposition"].startswith("attachment")
-        assert response.headers["content-type"] == "application/octet-stream"
-
-
-def test_P9_a_reader_need_not_be_sent_on(tmp_path: Path, bucket: S3Server):
-    with FileWorld(tmp_path, storage_url=bucket.url(prefix="streamed"), redirects="false") as world:
-        (notes,) = world.upload(NOTES)
-        answer = world.get(str(notes["url"]))
-        assert (answer.status, answer.body) == (200, NOTES.body)
 
 
 def test_F5_files_of_a_bucket_are_read_after_a_restart_and_gone_once_deleted(world: FileWorld):

@@ -1,4 +1,4 @@
-"""Runs with a server of MCP: a cancelled run cancels its call there, and a tool that appears is in the next page."""
+"""Runs with tools of an MCP server."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process
 from tests.support.client import RUNS, ReceivedEvent, ask
 from tests.tools.external.external_sources import OLD
-from tests.waiting import DEADLINE_SECONDS, settle, wait_until
+from tests.waiting import DEADLINE_SECONDS, settle
 
 HELLO = Call(name="old__hello", id="c1")
 
@@ -45,17 +45,6 @@ async def wait_until_offered(server: InProcess, tool: str) -> None:
 
 def results(events: Sequence[ReceivedEvent]) -> list[Json]:
     return [one.event["content"] for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
-
-
-async def test_P8_a_cancelled_run_cancels_its_call_there_and_the_server_goes_on(server: InProcess, mark: Path):
-    server.answers.append(Answer(calls=(Call(name="old__hello", arguments='{"answer": "never"}', id="c1"),)))
-    body = ask("Say hello.")
-    reading = asyncio.create_task(server.send("POST", RUNS, body, headers=STREAM))
-    await wait_until(lambda: mark.exists() and mark.read_text() == "tools/call", "the call to be there")
-    await server.send("POST", f"{RUNS}/{body['runId']}/cancel")
-    assert events_of(await reading)[-1].event["outcome"] == {"type": "cancelled"}
-    await wait_until(lambda: mark.read_text() == "notifications/cancelled", "the call to be cancelled there")
-    assert "hello" in results(await server.run("Again.", Answer(calls=(HELLO,))))
 
 
 async def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_of_the_run(server: InProcess):

@@ -49,7 +49,7 @@ def test_P13_looking_at_large_messages_that_wait_stops_nobody(tmp_path: Path):
 
             costs = costs_of(server, attack)
             assert costs.standstill < standstill_limit()
-            assert costs.kept < 64 * MEBIBYTE
+            assert costs.memory < 64 * MEBIBYTE
             # Newest first: none of them begins.
             path = f"/api/v1/agent/threads/{thread}/runs?limit={WAITING + 1}"
             for run in cast("Sequence[dict[str, Json]]", request(harness.url, "GET", path).json["runs"]):

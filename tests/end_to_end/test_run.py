@@ -1,4 +1,4 @@
-"""A whole run, through a real server and a recorded model: what is stored, streamed and shown to the model."""
+"""Whole runs through a real server and a scripted model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -68,21 +68,6 @@ def played(harness: Harness, words: str, thread: str = "") -> tuple[list[Receive
     return events, story(log)
 
 
-def test_P1_words_and_a_tool_make_a_run_that_is_stored_and_streamed(harness: Harness, scripts: Scripts):
-    words = scripts.play("a tool", Answer(text="One moment.", calls=(note("bread"),)), Answer(text="Done."))
-    events, log = played(harness, words)
-    assert log == [
-        ("user", words),
-        ("assistant", 'One moment.|note|{"text": "bread"}'),
-        ("tool_started", ""),
-        ("tool", "noted bread"),
-        ("assistant", "Done."),
-    ]
-    assert last(events)["type"] == "RUN_FINISHED"
-    assert last(events)["outcome"] == {"type": "success"}
-    assert cast("list[Mapping[str, Json]]", last(events)["usage"])[0]["inputTokens"] == 20
-
-
 def test_parallel_calls_run_at_once_and_the_model_sees_their_results_in_order(harness: Harness, scripts: Scripts):
     slow, fast = Call(name="follow", arguments='{"text": "fast"}', id="slow"), note("fast", "fast")
     words = scripts.play("in parallel", Answer(calls=(slow, fast)), Answer(text="Both."))
@@ -90,37 +75,6 @@ def test_parallel_calls_run_at_once_and_the_model_sees_their_results_in_order(ha
     assert [text for kind, text in log if kind == "tool"] == ["noted fast", "followed fast"]
     messages = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
     assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == ["slow", "fast"]
-
-
-def test_too_many_steps_end_the_run_with_a_reason_and_a_usable_log(harness: Harness, scripts: Scripts):
-    looks = [
-        Answer(calls=(Call(name="look", arguments=f'{{"text": "{number}"}}', id=f"n{number}"),)) for number in range(9)
-    ]
-    words = scripts.play("for ever", *looks)
-    thread = str(ask("")["threadId"])
-    events, _ = played(harness, words, thread=thread)
-    assert last(events)["code"] == "too_many_steps"
-    assert "6 steps" in str(last(events)["message"])
-    scripts.play(words, Answer(text="Enough."))
-    assert last(run(harness.url, ask("go on", thread=thread)))["type"] == "RUN_FINISHED"
-
-
-FAULTS = {
-    "500": failure(500),
-    "429": failure(429, retry_after="0"),
-    "cut": Answer(text="lost on the way", cut_at=300),
-    "nonsense": Answer(body=b"no stream"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_failing_model_is_asked_again_and_readers_hear_only_one_answer(
-    fault: str, harness: Harness, scripts: Scripts
-):
-    words = scripts.play(f"fault {fault}", *[FAULTS[fault]] * 2, Answer(text="At last."))
-    events, log = played(harness, words)
-    assert log == [("user", words), ("assistant", "At last.")]
-    assert last(events)["type"] == "RUN_FINISHED"
 
 
 def test_R13_a_page_that_is_too_long_is_compacted_once_and_sent_again(harness: Harness, scripts: Scripts):

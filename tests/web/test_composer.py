@@ -141,24 +141,6 @@ def test_P9_files_can_be_dropped_anywhere_on_the_conversation(open_page: PageOpe
     assert page.texts(".file-chip .file-name") == ["a.txt", "b.txt"]
 
 
-def test_P9_a_pasted_image_is_attached(open_page: PageOpener):
-    page = open_page()
-    page.wait("role=button[name='Attach files']")
-    page.run(
-        """await page.evaluate((data) => {
-          const transfer = new DataTransfer();
-          const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
-          transfer.items.add(new File([bytes], 'pasted.png', {type: 'image/png'}));
-          const event = new ClipboardEvent('paste', {clipboardData: transfer, bubbles: true, cancelable: true});
-          document.querySelector('#write').dispatchEvent(event);
-        }, args.data)""",
-        data=base64.b64encode(PNG).decode(),
-    )
-    page.wait("role=button[name='Remove pasted.png']")
-    width = "img.decode().then(() => img.naturalWidth)"
-    assert page.run(f"return await page.locator('.upload img').evaluate((img) => {width})") == 1
-
-
 def test_P9_an_upload_shows_progress_and_can_be_canceled(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")

@@ -45,8 +45,9 @@ def settle(page: WebPage) -> None:
     page.run("await page.clock.fastForward(600)")
 
 
-def test_P11_an_approved_call_runs(open_page: PageOpener, server: Scripted, tmp_path: Path):
-    page = open_page()
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_P11_an_approved_call_runs(open_page: PageOpener, server: Scripted, tmp_path: Path, theme: str):
+    page = open_page(theme=theme)
     request_approval(page, server, "hello all")
     assert "Allow call to send?" in page.texts(CARD)[0]
     assert '"text": "hello all"' in page.texts(CARD)[0]

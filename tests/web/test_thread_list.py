@@ -6,7 +6,7 @@ from recto.ids import new_id
 from tests.api.scripted_server import ALICE, BOB, Scripted
 from tests.end_to_end.world import wait_until
 from tests.support.client import request
-from tests.web.page import WRITE, PageOpener, WebPage
+from tests.web.page import WRITE, PageOpener
 
 pytestmark = pytest.mark.full
 TITLES = ".thread-title"
@@ -103,22 +103,6 @@ def test_the_language_follows_the_browser_until_the_user_selects_one(open_page: 
     page.wait("role=button[name='New conversation']")
     page.reload()
     page.wait("role=button[name='New conversation']")
-
-
-def test_the_theme_follows_the_system_until_the_user_selects_one(open_page: PageOpener):
-    page = open_page(theme="dark")
-    page.wait(WRITE)
-    dark = background(page)
-    page.run("await page.getByLabel('Theme').selectOption('light')")
-    light = background(page)
-    assert light != dark
-    page.reload()
-    page.wait(WRITE)
-    assert background(page) == light
-
-
-def background(page: WebPage) -> str:
-    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
 def test_shortcuts_work_and_the_question_mark_lists_them(open_page: PageOpener):
