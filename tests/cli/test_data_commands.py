@@ -80,7 +80,7 @@ def test_C1_an_active_run_continues_in_the_copy(tmp_path: Path):
 def test_C1_a_failed_backup_is_reported_and_creates_nothing(tmp_path: Path):
     missing = recto(tmp_path, "backup", "copy", "--data", "nowhere")
     assert missing.code == WRONG_USE
-    assert "there is no database. Name its folder with --data" in missing.err
+    assert "there is no database. Choose the data folder with --data" in missing.err
     postgres = recto(tmp_path, "backup", "copy", RECTO_DATABASE_URL="postgresql://bob:s3cret@host/db")
     assert postgres.code == WRONG_USE
     assert "pg_dump" in postgres.err

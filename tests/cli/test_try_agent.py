@@ -58,7 +58,7 @@ def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leave
     assert re.match(r"Page 1: \d+ tokens for compatible:small\n", first)
     assert re.search(r"^\d+ +tool water +\d+ +kept", first, re.MULTILINE)
     assert re.search(r"^\d+ +system +\d+ +injected S9 +system prompt: who the agent is", first, re.MULTILINE)
-    assert first.endswith('calls water {"plant": "fern"}\ngets fern has 0.5 litres')
+    assert first.endswith('calls water {"plant": "fern"}\nresult fern has 0.5 litres')
     assert re.search(r"^\d+ +result \w+ +\d+ +kept", second, re.MULTILINE)
     assert answer == "Answer (success)\nIt has [half] a litre.\n"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["AGENT.md", "agents", "gardener", "tools.py"]
@@ -69,7 +69,7 @@ def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leave
     [
         (
             (),
-            'calls cut {"plant": "rose"}\n\nIt waits for a person to agree to a call. With --agree the call is made.\n',
+            'calls cut {"plant": "rose"}\n\nA tool call needs approval. Run with --agree to approve all calls.\n',
         ),
         (("--agree",), "Answer (success)\nDone.\n"),
     ],
@@ -80,7 +80,7 @@ def test_C1_try_makes_calls_that_need_approval_only_with_agree(tmp_path: Path, m
     code, out, _ = try_agent(tmp_path, "agents/gardener", "Cut the rose.", *MODEL, *more, answers=answers)
     assert (code, out[-len(end) :]) == (0, end)
     assert 'calls cut {"plant": "rose"}\n' in out
-    assert ("gets rose is short now" in out) == bool(more)
+    assert ("result rose is short now" in out) == bool(more)
 
 
 def test_C1_try_reports_a_failed_turn(tmp_path: Path):
@@ -96,6 +96,6 @@ def test_C1_try_of_a_folder_without_an_agent_is_a_usage_error(tmp_path: Path):
     code, out, err = try_agent(tmp_path, "agents", "Hello?")
     assert (code, out) == (2, "")
     assert err == (
-        "recto agents try: Setting FOLDER is 'agents'; there is neither AGENT.md nor tools.py nor skills in it. "
-        "Name the folder of one agent.\n"
+        "recto agents try: Setting FOLDER is 'agents'; it contains no AGENT.md, tools.py or skills. "
+        "Name the folder of an agent.\n"
     )
