@@ -13,6 +13,7 @@ from recto.config.file_settings import MEBIBYTE, ParseLimits
 from recto.conversation.document import Element, Unit, element_from, element_row
 from recto.conversation.json import Json, dump
 from recto.errors import FileRefused, WireError
+from recto.files.decode import UNREADABLE
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 LENGTH_BYTES = 4
@@ -27,7 +28,6 @@ CODE_CHARACTERS = 40
 MEMORY_CODE = "memory"
 LARGEST_NUMBER = 2**53
 UNITS: tuple[Unit, ...] = get_args(Unit)
-UNREADABLE = "\ufffd"
 # The place of a WireError.
 CHILD = "parser"
 

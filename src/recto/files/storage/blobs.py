@@ -39,8 +39,8 @@ async def try_out(storage: Storage) -> None:
 
     await storage.write(name, pieces())
     try:
-        async with aclosing(storage.read(name)) as stored:
-            data = b"".join([piece async for piece in stored])
+        async with aclosing(storage.read(name)) as body:
+            data = b"".join([piece async for piece in body])
     except NotFound:
         data = b""
     finally:

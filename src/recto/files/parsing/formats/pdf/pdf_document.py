@@ -187,9 +187,9 @@ def _unwrap_sparse_table(element: Element, rules: Callable[[int], Rules]) -> Ite
     """Yield the rows of a sparse table without lines as paragraphs: it is text in columns."""
     rows, cells = element.rows, [cell for row in element.rows for cell in row]
     if element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells):
-        drawn = rules((element.page or 1) - 1)
+        page_rules = rules((element.page or 1) - 1)
         # Lines separate all columns or all rows of a table; its outer frame may be open.
-        if drawn.upright < max(2, len(rows[0]) - 1) and drawn.across < max(2, len(rows) - 1):
+        if page_rules.upright < max(2, len(rows[0]) - 1) and page_rules.across < max(2, len(rows) - 1):
             lines = (" ".join(filter(None, row)) for row in rows)
             yield from (_paragraph(line, element.page) for line in lines if line)
             return
