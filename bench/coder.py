@@ -31,7 +31,7 @@ from recto.tools.ports import Tool, ToolContext
 from recto.tools.workspace.ace_text_search import ace_text_search
 from recto.tools.workspace.filesystem_edit import filesystem_edit
 from recto.tools.workspace.filesystem_read import filesystem_read
-from recto.tools.workspace.ripgrep import Program, Query, ripgrep
+from recto.tools.workspace.ripgrep import Program, Query, find_ripgrep
 from recto.tools.workspace.snapshots import Snapshots, SnapshotTurn
 from recto.tools.workspace.workspaces import Workspace
 
@@ -74,7 +74,7 @@ def main() -> None:
 
 def measure_search(folder: Path, rounds: int) -> Iterator[Goal]:
     """Measure each search by ripgrep alone and through the tool, in turns, so that noise falls on both."""
-    program = ripgrep()
+    program = find_ripgrep()
     make_project(folder)
     print(f"{FOLDERS * FILES:,} files; ripgrep is confined.", flush=True)
     tool = make_tool(ace_text_search)
