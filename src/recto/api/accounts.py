@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from recto.agents.profile_schema import check_profile
 from recto.api.backend import backend_of, is_operator, user_of
-from recto.api.bodies import NUL, NUL_ESCAPE, read_body
+from recto.api.bodies import NUL, NUL_ESCAPE, parse_json, read_body
 from recto.api.problems import operator_problem
 from recto.api.route import MERGE_MEDIA, Route, in_path, in_query
 from recto.api.threads.routes import stop
@@ -114,8 +114,7 @@ async def export_me(request: Request) -> Response:
 
 
 async def delete_me(
-    request: Request,
-    confirm: Annotated[str | None, in_query("Your user name, as confirmation.")] = None,
+    request: Request, confirm: Annotated[str | None, in_query("Your user name, as confirmation.")] = None
 ) -> UserDeletedShape:
     """Delete all your data permanently."""
     backend, name = backend_of(request), user_of(request).name
@@ -186,10 +185,7 @@ async def set_tier(request: Request, user: UserName) -> TierShape | Response:
 async def _read_object(request: Request) -> Mapping[str, Json]:
     """Parse the body as an object that can be stored exactly as sent."""
     body = await read_body(request, name="Request body")
-    try:
-        value = load(body)
-    except ValueError as error:
-        raise WireError(where="body", problem=f"is not JSON: {error}") from error
+    value = parse_json(body)
     if not isinstance(value, Mapping):
         raise WireError(where="body", problem="must be a JSON object")
     if measure_json(value)[1] > DEEPEST:

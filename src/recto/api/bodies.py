@@ -27,6 +27,7 @@ SMALL = 16_384
 # Pause between two larger bodies for other work.
 PAUSE_SECONDS = 0.02
 TOO_SLOW = "The body took longer than {seconds:g} s to arrive. Retry on a faster connection."
+MANY_PARTS = "Request body has more than {most:,} objects and arrays. Send fewer of the earlier messages."
 # Deeper values cannot be encoded again, so P4 could not compare them.
 MAX_DEPTH = 128
 # PostgreSQL text cannot contain this character; JSON contains it only in escaped form.
@@ -61,6 +62,16 @@ async def read_body(request: Request, limit: int = MAX_BYTES, name: str = "RunAg
     return b"".join(pieces)
 
 
+def parse_json(body: bytes, most_parts: int | None = None) -> Json:
+    """Parse a body of up to `most_parts` objects and arrays."""
+    if most_parts is not None and body.count(b"{") + body.count(b"[") > most_parts:
+        raise TooLarge(MANY_PARTS.format(most=most_parts))
+    try:
+        return load(body)
+    except ValueError as error:
+        raise WireError(where="body", problem=f"is not JSON: {error}") from error
+
+
 async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json]:
     """Parse the body as an object; `empty` replaces an empty body."""
     value = load_object(await read_body(request, name="Request body") or empty)
@@ -84,10 +95,7 @@ class RunRequest:
 
 def parse_run(body: bytes) -> RunRequest:
     """Parse and validate a run request (P2)."""
-    try:
-        value = load(body)
-    except ValueError as error:
-        raise WireError(where="body", problem=f"is not JSON: {error}") from error
+    value = parse_json(body)
     if isinstance(value, dict) and NOTES in value:
         # Only the server writes notes.
         value = {name: field for name, field in value.items() if name != NOTES}

@@ -89,7 +89,13 @@ Schemas: TypeAlias = Mapping[str, Json]
 
 def describe(routes: Sequence[Route]) -> dict[str, Json]:
     """Return the OpenAPI description of the routes."""
-    schemas, paths = _schemas(routes), dict[str, dict[str, Json]]()
+    shapes = [shape for route in routes for shape in (route.body, route.answer) if shape]
+    schemas, paths = dict[str, Json](), dict[str, dict[str, Json]]()
+    for shape in dict.fromkeys([Problem, *shapes]):
+        schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema(ref_template=SCHEMA_PATH))
+        parts = cast("Mapping[str, Json]", schema.pop("$defs", {}))
+        # A recursive shape is in its own `$defs`.
+        schemas |= {name: _without_null(part) for name, part in {shape.__name__: schema, **parts}.items()}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
     statuses = sorted({status for route in routes for status in _error_statuses(route)})
@@ -99,7 +105,7 @@ def describe(routes: Sequence[Route]) -> dict[str, Json]:
         "paths": cast("dict[str, Json]", paths),
         "components": {
             "securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}},
-            "schemas": schemas,
+            "schemas": dict(sorted(schemas.items())),
             "responses": {_code(status): _problem(status) for status in statuses},
         },
         "security": [{SCHEME: []}],
@@ -183,18 +189,6 @@ def _code(status: int) -> str:
 
 def _reference(shape: type[object]) -> Json:
     return {"$ref": SCHEMA_PATH.format(model=shape.__name__)}
-
-
-def _schemas(routes: Sequence[Route]) -> dict[str, Json]:
-    """Return the schemas of all bodies and their parts by name."""
-    shapes = [shape for route in routes for shape in (route.body, route.answer) if shape]
-    schemas: dict[str, Json] = {}
-    for shape in dict.fromkeys([Problem, *shapes]):
-        schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema(ref_template=SCHEMA_PATH))
-        parts = cast("Mapping[str, Json]", schema.pop("$defs", {}))
-        # A recursive shape is in its own `$defs`.
-        schemas |= {name: _without_null(part) for name, part in {shape.__name__: schema, **parts}.items()}
-    return dict(sorted(schemas.items()))
 
 
 def _without_null(schema: Json) -> Json:

@@ -17,7 +17,6 @@ from recto.files.signing import parse_keys
 from recto.files.storage.choose_storage import read_storage_url
 from recto.ids import new_id
 from recto.models.prices import load_prices
-from recto.tools.registry import Registry
 
 
 def check(settings: ServerSettings) -> Mapping[str, str]:
@@ -25,11 +24,14 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
     check_values(settings)
     available, prices = load_agents_and_models(settings), load_prices(settings.prices)
     sources = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in available.agents.values()}
+    tools = {
+        name: [tool.name for tool in registry.values() if tool.is_offered] for name, registry in available.tools.items()
+    }
     return {
         "agents": ", ".join(available.agents),
         "default agent": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} elsewhere",
         "time zone": f"{zone_of_server(settings.timezone)}, unless a run or its agent names one",
-        "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
+        "tools": "; ".join(f"{name}: {', '.join(names) or 'none'}" for name, names in tools.items()),
         "commands": describe_commands(available),
         "external tools": "; ".join(f"{name}: {', '.join(names)}" for name, names in sources.items() if names)
         or "none",
@@ -57,7 +59,3 @@ def check_values(settings: ServerSettings) -> None:
         except SettingsError as error:
             wrong.append(error)
     raise_all(wrong)
-
-
-def _names(tools: Registry) -> str:
-    return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"

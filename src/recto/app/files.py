@@ -166,20 +166,19 @@ def try_tools(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
 ) -> Mapping[str, Sequence[ToolSource]]:
     """Connect to every external source once, concurrently. Returns the sources of each agent."""
-    return asyncio.run(_discover(settings, agents, own))
 
+    async def discover() -> Mapping[str, Sequence[ToolSource]]:
+        tools = make_live_tools(settings, agents, own, Schemas(settings.schemas))
+        tools.start()
+        try:
+            # A source that does not respond in time reports that itself.
+            seconds = 2 * settings.external.start_seconds
+            await asyncio.gather(*[tools.wait_for_first_try(name, seconds) for name in agents])
+        finally:
+            await tools.stop()
+        return tools.sources
 
-async def _discover(
-    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
-) -> Mapping[str, Sequence[ToolSource]]:
-    tools = make_live_tools(settings, agents, own, Schemas(settings.schemas))
-    tools.start()
-    try:
-        # A source that does not respond in time reports that itself.
-        await asyncio.gather(*[tools.wait_for_first_try(name, 2 * settings.external.start_seconds) for name in agents])
-    finally:
-        await tools.stop()
-    return tools.sources
+    return asyncio.run(discover())
 
 
 def make_services(settings: ServerSettings, schemas: Schemas) -> ExternalServices:

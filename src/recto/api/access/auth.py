@@ -183,8 +183,7 @@ def _parse_key(entry: str, number: int) -> ApiKey:
         raise _wrong_entry(number, f"uses the name {LOCAL!r}, which is reserved for RECTO_TOKEN. Choose another name")
     if not KEY.fullmatch(secret):
         raise _wrong_entry(
-            number,
-            f"has an invalid key. Use at least {LEAST_CHARACTERS} visible ASCII characters, no ':' or ','",
+            number, f"has an invalid key. Use at least {LEAST_CHARACTERS} visible ASCII characters, no ':' or ','"
         )
     return ApiKey(user=user, digest=_digest(secret))
 

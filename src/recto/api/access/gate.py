@@ -82,11 +82,7 @@ class Gate:
     """Authenticates and checks requests by their headers, and passes them on or rejects them."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        authenticator: Authenticator,
-        rules: GateRules,
-        ticks: Callable[[], float] = time.monotonic,
+        self, app: ASGIApp, authenticator: Authenticator, rules: GateRules, ticks: Callable[[], float] = time.monotonic
     ) -> None:
         self._app = app
         self._authenticator = authenticator

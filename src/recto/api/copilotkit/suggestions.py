@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Protocol
 
@@ -61,7 +61,17 @@ class Suggestions:
             return
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         make = partial(self._make, user, agent, suggestion, emit=queue.put_nowait)
-        task = asyncio.create_task(self._work(make, user))
+
+        async def work() -> None:
+            try:
+                await asyncio.sleep(self._settings.pause)
+                # Counted only now: suggestions cancelled before cost nothing.
+                if not self._minute.take(user):
+                    await make()
+            except RectoError as error:
+                LOGGER.warning("suggestion failed: %s", error)
+
+        task = asyncio.create_task(work())
         # Also called if the task is cancelled before it starts.
         task.add_done_callback(lambda _: queue.put_nowait(None))
         tasks = self._tasks.setdefault(user, [])
@@ -86,15 +96,6 @@ class Suggestions:
         """Cancel all suggestions at shutdown."""
         for task in [task for tasks in self._tasks.values() for task in tasks]:
             _cancel(task)
-
-    async def _work(self, make: Callable[[], Awaitable[None]], user: str) -> None:
-        try:
-            await asyncio.sleep(self._settings.pause)
-            # Counted only now: suggestions cancelled before cost nothing.
-            if not self._minute.take(user):
-                await make()
-        except RectoError as error:
-            LOGGER.warning("suggestion failed: %s", error)
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

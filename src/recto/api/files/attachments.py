@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -14,21 +15,39 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from recto.api.backend import FileService, backend_of, user_of
+from recto.agents.file_input import FileInput
+from recto.api.backend import Backend, FileService, backend_of, user_of
 from recto.api.connections import body_of
-from recto.api.files.multipart import STOPPING, MultipartForm
-from recto.api.files.uploads import FormUpload, RefusedFile, UploadResult, check_length, form_limits
+from recto.api.files.multipart import STOPPING, FormPart, MultipartForm
+from recto.api.files.uploads import BEYOND_BYTES, check_length, form_limits
 from recto.api.problems import error_problem, http_problem
 from recto.api.route import FORM_MEDIA, JSON_MEDIA, Cursor, PageLimit, Route, in_path, in_query, stored_id
 from recto.conversation.history import time_text
 from recto.conversation.json import dump
 from recto.conversation.message_files import Attachment
-from recto.errors import RectoError, WireError
+from recto.errors import FileRefused, NotFound, RectoError, WireError
+from recto.files.file_names import safe_name
+from recto.files.ports import Upload
 
+AGENT = "agent"
+TEXT_BYTES = 65_536
+NO_ROOM = "your other active uploads use the rest of your quota. Send it again after they end"
 ATTACHMENTS = "/api/v1/agent/attachments"
 ONE = f"{ATTACHMENTS}/{{id}}"
 AttachmentId = Annotated[str, in_path("The attachment's id, a UUID.")]
 UploadAgent = Annotated[str | None, in_query("The agent for the files; by default the default agent.", max_length=256)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedFile:
+    """A rejected file of a form."""
+
+    name: str
+    error: str
+    code: str
+
+
+UploadedFile: TypeAlias = Attachment | RefusedFile
 
 
 class AttachmentShape(TypedDict):
@@ -86,7 +105,7 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Upl
     backend = backend_of(request)
     try:
         check_length(request.headers.get("content-length"), backend.files.rules)
-        result = await _store_form(request, agent)
+        entries, is_whole = await _store_form(request, agent)
     except ClientDisconnect:
         # The client has disconnected.
         return Response(status_code=400)
@@ -101,31 +120,84 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Upl
         {"name": entry.name, "error": entry.error, "code": entry.code}
         if isinstance(entry, RefusedFile)
         else attachment_row(backend.files, entry)
-        for entry in result.entries
+        for entry in entries
     ]
-    if result.is_whole:
+    if is_whole:
         return {"attachments": rows}
     return _closing(Response(dump({"attachments": rows}), media_type=JSON_MEDIA))
 
 
-async def _store_form(request: Request, agent: str | None) -> UploadResult:
-    backend, kind = backend_of(request), request.headers.get("content-type", "")
+async def _store_form(request: Request, agent: str | None) -> tuple[Sequence[UploadedFile], bool]:
+    """Store or reject each file of a form. Returns them in order, and False if the form was not read to its end.
+
+    An error, such as an incomplete form, leaves none of the files.
+    """
+    backend, owner, kind = backend_of(request), user_of(request).name, request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}. Send files as {FORM_MEDIA}")
-    owner, rules, agents = user_of(request).name, backend.files.rules, backend.agents
+    agents, service, entries = backend.agents, backend.files, list[UploadedFile]()
     async with aclosing(body_of(request)) as body:
-        form = MultipartForm(body, kind, form_limits(rules))
-        upload = FormUpload(
-            files=backend.files.attachments,
-            active=backend.files.uploads,
-            owner=owner,
-            stored_bytes=lambda: backend.store.files.total_bytes(owner),
-            rules=rules,
-            agent=agent,
-            input_of=lambda name: agents.require(agents.default if name is None else name, "agent").file_input,
-        )
-        with backend.files.uploads.admit(owner, rules, form):
-            return await upload.store(form)
+        form = MultipartForm(body, kind, form_limits(service.rules))
+        with service.uploads.admit(owner, service.rules, form):
+            allowed = agents.require(agents.default if agent is None else agent, "agent").file_input
+            try:
+                async with aclosing(form.parts()) as parts:
+                    async for part in parts:
+                        if part.heading.filename is None:
+                            agent = await _agent_in(part, agent, has_files=bool(entries))
+                            allowed = agents.require(agents.default if agent is None else agent, "agent").file_input
+                            continue
+                        entries.append(await _store_file(backend, owner, part, allowed, len(entries)))
+                        limits = [limit for limit in (service.rules.upload_bytes, allowed.max_bytes) if limit]
+                        if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
+                            return entries, False
+                if not entries:
+                    raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
+                return entries, True
+            except BaseException:
+                for entry in entries:
+                    if isinstance(entry, Attachment):
+                        # The owner may have deleted it in the meantime.
+                        with suppress(NotFound):
+                            await service.attachments.delete(entry.owner, entry.id)
+                raise
+
+
+async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:
+    """Return the agent named by a field. Other fields are ignored."""
+    text = await part.text(TEXT_BYTES)
+    if part.heading.name != AGENT:
+        return agent
+    if has_files:
+        problem = "must come before the files in the form, because it decides what files are accepted"
+        raise WireError(where=AGENT, problem=problem)
+    if agent is not None and agent != text:
+        raise WireError(where=AGENT, problem=f"is named twice, as {agent[:64]!r} and {text[:64]!r}. Name one agent")
+    return text
+
+
+async def _store_file(backend: Backend, owner: str, part: FormPart, allowed: FileInput, place: int) -> UploadedFile:
+    """Store one file of a form, or reject it with a reason."""
+    service, rules, name = backend.files, backend.files.rules, part.heading.filename or ""
+    if place >= rules.files:
+        problem = f"a form may contain up to {rules.files} files. Send this one in another form"
+        return RefusedFile(name=safe_name(name), error=problem, code="too_many")
+    room = max(0, rules.user_bytes - await backend.store.files.total_bytes(owner)) if rules.user_bytes else None
+    kind = part.heading.content_type
+    upload = Upload(owner=owner, name=name, allowed=allowed, declared_type=kind, room=room)
+    try:
+        with service.uploads.reserve(owner) as reserve:
+
+            async def pieces() -> AsyncGenerator[bytes]:
+                async for piece in part.pieces():
+                    # The storage rejects a file that is too large by itself, with its own reason.
+                    if room is not None and reserve(len(piece)) > room >= part.size:
+                        raise FileRefused(NO_ROOM, code="quota")
+                    yield piece
+
+            return await service.attachments.receive(upload, pieces())
+    except FileRefused as error:
+        return RefusedFile(name=safe_name(name), error=str(error), code=error.code)
 
 
 def _closing(response: Response) -> Response:

@@ -1,25 +1,16 @@
-"""Uploads: the files of a form, each stored or rejected on its own. An incomplete form stores none."""
+"""Uploads in progress in this process, and the limits of a form."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 
-from recto.agents.file_input import FileInput
-from recto.api.files.multipart import FormLimits, FormPart, MultipartForm
+from recto.api.files.multipart import FormLimits, MultipartForm
 from recto.config.file_settings import UploadRules
-from recto.conversation.message_files import Attachment
-from recto.errors import FileRefused, LimitReached, NotFound, TooLarge, WireError
-from recto.files.attachments import Attachments
-from recto.files.file_names import safe_name
-from recto.files.ports import Upload
+from recto.errors import LimitReached, TooLarge
 
-AGENT = "agent"
-TEXT_BYTES = 65_536
 # Bytes of a rejected file that are skipped beyond the largest allowed size, to reach the next file.
 BEYOND_BYTES = 16 * 2**20
 # Bytes of a form beside its files.
@@ -27,27 +18,6 @@ REST_BYTES = 2**20
 RETRY_SECONDS = 1.0
 # A hanging storage does not delay shutdown any longer.
 STOP_SECONDS = 5.0
-NO_ROOM = "your other active uploads use the rest of your quota. Send it again after they end"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RefusedFile:
-    """A rejected file of a form."""
-
-    name: str
-    error: str
-    code: str
-
-
-UploadedFile: TypeAlias = Attachment | RefusedFile
-
-
-@dataclass(frozen=True, kw_only=True)
-class UploadResult:
-    """Results of a form's files, in order. `is_whole` is False if the form was not read to its end."""
-
-    entries: Sequence[UploadedFile]
-    is_whole: bool
 
 
 class ActiveUploads:
@@ -117,79 +87,6 @@ class ActiveUploads:
                 while self._forms:
                     self._end.clear()
                     await self._end.wait()
-
-
-@dataclass(frozen=True, kw_only=True)
-class FormUpload:
-    """An upload of one form's files. `agent` is named in the query; `input_of` returns the file input of an agent."""
-
-    files: Attachments
-    active: ActiveUploads
-    owner: str
-    stored_bytes: Callable[[], Awaitable[int]]
-    rules: UploadRules
-    agent: str | None
-    input_of: Callable[[str | None], FileInput]
-
-    async def store(self, form: MultipartForm) -> UploadResult:
-        """Store the acceptable files. If the form cannot be read to its end, store none."""
-        entries, agent, allowed = list[UploadedFile](), self.agent, self.input_of(self.agent)
-        try:
-            async with aclosing(form.parts()) as parts:
-                async for part in parts:
-                    if part.heading.filename is None:
-                        agent = await _agent_in(part, agent, has_files=bool(entries))
-                        allowed = self.input_of(agent)
-                        continue
-                    entries.append(await self._store_one(part, part.heading.filename, allowed, len(entries)))
-                    limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
-                    if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
-                        return UploadResult(entries=entries, is_whole=False)
-            if not entries:
-                raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
-            return UploadResult(entries=entries, is_whole=True)
-        except BaseException:
-            for entry in entries:
-                if isinstance(entry, Attachment):
-                    # The owner may have deleted it in the meantime.
-                    with suppress(NotFound):
-                        await self.files.delete(entry.owner, entry.id)
-            raise
-
-    async def _store_one(self, part: FormPart, name: str, allowed: FileInput, place: int) -> UploadedFile:
-        if place >= self.rules.files:
-            problem = f"a form may contain up to {self.rules.files} files. Send this one in another form"
-            return RefusedFile(name=safe_name(name), error=problem, code="too_many")
-        room = max(0, self.rules.user_bytes - await self.stored_bytes()) if self.rules.user_bytes else None
-        kind = part.heading.content_type
-        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared_type=kind, room=room)
-        try:
-            with self.active.reserve(self.owner) as reserve:
-                return await self.files.receive(upload, _within_quota(part, reserve, room))
-        except FileRefused as error:
-            return RefusedFile(name=safe_name(name), error=str(error), code=error.code)
-
-
-async def _within_quota(part: FormPart, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a file while the owner's concurrent uploads fit into the quota."""
-    async for piece in part.pieces():
-        # A file that is too large by itself is rejected by the storage with its own reason.
-        if room is not None and reserve(len(piece)) > room >= part.size:
-            raise FileRefused(NO_ROOM, code="quota")
-        yield piece
-
-
-async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:
-    """Return the agent named by a field. Other fields are ignored."""
-    text = await part.text(TEXT_BYTES)
-    if part.heading.name != AGENT:
-        return agent
-    if has_files:
-        problem = "must come before the files in the form, because it decides what files are accepted"
-        raise WireError(where=AGENT, problem=problem)
-    if agent is not None and agent != text:
-        raise WireError(where=AGENT, problem=f"is named twice, as {agent[:64]!r} and {text[:64]!r}. Name one agent")
-    return text
 
 
 def form_limits(rules: UploadRules) -> FormLimits:

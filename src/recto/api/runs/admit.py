@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -56,14 +56,6 @@ class TaskAccepted(TypedDict):
     created: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _NewRun:
-    """A run that is not stored yet, and its request, whose new attachments are deleted if the store rejects the run."""
-
-    admission: Admission
-    request: StorableRequest
-
-
 async def admit_run(request: Request, run_request: RunRequest, *, fallback: str) -> TaskAccepted | Response:
     """Store a run or reject it. Respond with its ids, or with its events if the client prefers a stream.
 
@@ -72,13 +64,14 @@ async def admit_run(request: Request, run_request: RunRequest, *, fallback: str)
     if wants_stream(request.headers.get("accept", "")):
         return await stream_run(request, run_request, fallback=fallback)
     backend, owner = backend_of(request), user_of(request).name
-    new = await _prepare(request, run_request, fallback)
-    if isinstance(new, StoredRun):
-        return admitted_row(new)
+    prepared = await _prepare(request, run_request, fallback)
+    if isinstance(prepared, StoredRun):
+        return admitted_row(prepared)
+    admission, storable = prepared
     try:
-        return admitted_row((await backend.runs.admit(new.admission)).run)
+        return admitted_row((await backend.runs.admit(admission)).run)
     except RectoError:
-        await new.request.drop(backend, owner)
+        await storable.drop(backend, owner)
         raise
 
 
@@ -86,24 +79,30 @@ async def stream_run(request: Request, run_request: RunRequest, *, fallback: str
     """Store a run or reject it. Respond with its events."""
     backend, owner, run_input = backend_of(request), user_of(request).name, run_request.input
     render = event_renderer(backend, run_input.protocol, run_input.sent_thread)
-    new = await _prepare(request, run_request, fallback)
-    if isinstance(new, StoredRun):
-        with backend.runs.streams.hold(new.owner) as stack:
-            return stream(backend.runs.hub, new, 0, render, stack.pop_all())
+    prepared = await _prepare(request, run_request, fallback)
+    if isinstance(prepared, StoredRun):
+        with backend.runs.streams.hold(prepared.owner) as stack:
+            return stream(backend.runs.hub, prepared, 0, render, stack.pop_all())
+    admission, storable = prepared
     try:
         with backend.runs.streams.hold(owner) as stack:
-            listener = stack.enter_context(backend.runs.hub.open_listener(new.admission.id))
-            result = await backend.runs.admit(new.admission)
+            listener = stack.enter_context(backend.runs.hub.open_listener(admission.id))
+            result = await backend.runs.admit(admission)
             if result.is_new:
                 return stream_new(backend.runs.hub, stack.pop_all(), listener, result.run, render)
             return stream(backend.runs.hub, result.run, 0, render, stack.pop_all())
     except RectoError:
-        await new.request.drop(backend, owner)
+        await storable.drop(backend, owner)
         raise
 
 
-async def _prepare(request: Request, run_request: RunRequest, fallback: str) -> _NewRun | StoredRun:
-    """Validate a run and store its files. Returns the stored run if the request is a repeated one (P4)."""
+async def _prepare(
+    request: Request, run_request: RunRequest, fallback: str
+) -> tuple[Admission, StorableRequest] | StoredRun:
+    """Validate a run and store its files. Returns the stored run if the request is a repeated one (P4).
+
+    The caller deletes the new files if the store rejects the run.
+    """
     backend, owner, run_input = backend_of(request), user_of(request).name, run_request.input
     fallback = choose_localized_agent(request, run_input, fallback)
     find_repeated = partial(backend.store.runs.find_repeated, owner, run_input.run, run_request.digest)
@@ -123,8 +122,8 @@ async def _prepare(request: Request, run_request: RunRequest, fallback: str) -> 
     if sender is not None:
         traced_input = replace(storable.input, traceparent=sender)
         storable = replace(storable, body=add_traceparent(storable.body, sender), input=traced_input)
-    admission = replace(make_admission(backend, owner, storable), digest=run_request.digest, fallback=fallback)
-    return _NewRun(admission=admission, request=storable)
+    admission = make_admission(backend, owner, storable)
+    return replace(admission, digest=run_request.digest, fallback=fallback), storable
 
 
 def choose_localized_agent(request: Request, run_input: RunInput, name: str) -> str:

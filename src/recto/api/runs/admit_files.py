@@ -62,14 +62,6 @@ class StorableRequest:
         await _drop(backend, owner, self.new_ids)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FetchResult:
-    """Fetched files, and the error if any failed."""
-
-    files: Mapping[Source, Attachment]
-    problem: BaseException | None = None
-
-
 async def find_signed_files(
     service: FileService, owner: str, run_input: RunInput, rules: FileInput
 ) -> Mapping[Source, Attachment]:
@@ -130,10 +122,10 @@ async def store_files(
                     new_files[file.source] = await backend.files.attachments.receive_inline(owner, file, rules)
                 except FileRefused as error:
                     raise _refusal(file, where, error) from error
-        result = await _fetch_files(backend, owner, foreign, rules)
-        new_files.update(result.files)
-        if result.problem:
-            raise result.problem
+        fetched_files, problem = await _fetch_files(backend, owner, foreign, rules)
+        new_files.update(fetched_files)
+        if problem:
+            raise problem
         attachments = {**signed_files, **new_files}
         # Stored bytes may have been uploaded for another agent; two urls may lead to one file.
         _check_rules(files, attachments, rules)
@@ -174,10 +166,10 @@ def _check_rules(files: Sequence[tuple[str, File]], attachments: Mapping[Source,
 
 async def _fetch_files(
     backend: Backend, owner: str, files: Sequence[tuple[str, File]], rules: FileInput
-) -> FetchResult:
-    """Fetch files concurrently, each url once. All fetches have ended on return."""
+) -> tuple[Mapping[Source, Attachment], BaseException | None]:
+    """Fetch files concurrently, each url once. Return them once all fetches have ended, and the error if any failed."""
     if not files:
-        return FetchResult(files={})
+        return {}, None
     first = {file.source: (where, file) for where, file in reversed(files)}
     settings = backend.files.outbound().settings
     slots = asyncio.Semaphore(min(settings.of_user, settings.at_once))
@@ -199,7 +191,7 @@ async def _fetch_files(
             problems.append(InvalidRequest(text, where=where))
     # A quota error may be caused by another file that failed; report that one first.
     problems.sort(key=lambda problem: isinstance(problem, LimitReached))
-    return FetchResult(files=attachments, problem=problems[0] if problems else None)
+    return attachments, next(iter(problems), None)
 
 
 async def _fetch_one(backend: Backend, owner: str, file: File, where: str, rules: FileInput) -> Attachment:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import backend_of, user_of
-from recto.api.bodies import MAX_BYTES, RunRequest, check_run, digest_of, read_body
+from recto.api.bodies import MAX_BYTES, RunRequest, check_run, digest_of, parse_json, read_body
 from recto.api.route import THREAD, Route, in_path
 from recto.api.runs.admit import MAX_NAME, check_name, stream_run, thread_of
 from recto.api.runs.routes import ContextShape, MessageShape, ResumeShape, ToolShape
@@ -24,7 +23,7 @@ from recto.api.runs.stream_join import snapshot_stream
 from recto.conversation.input import agui
 from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
 from recto.conversation.input.run_input import RunInput, add_notes
-from recto.conversation.json import Json, Object, as_list, as_object, dump, load, optional_text, text_field
+from recto.conversation.json import Json, Object, as_list, as_object, dump, optional_text, text_field
 from recto.conversation.log import View, view
 from recto.conversation.messages import Message, ToolMessage, UserMessage
 from recto.errors import InvalidRequest, NotFound, TooLarge, WireError
@@ -32,7 +31,6 @@ from recto.errors import InvalidRequest, NotFound, TooLarge, WireError
 AG_UI = "/api/v1/agent/ag-ui"
 # Limit of objects and arrays of a body: all are parsed, although only new messages are used.
 MOST_PARTS = 1_000_000
-MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the earlier messages."
 # Larger bodies are parsed in a thread, because hashing their files takes time.
 LARGE = 2**20
 # Unusable parts that the server omits from a message before it rejects the request.
@@ -105,12 +103,18 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
     if not new.ends_with_user and not await _has_new(request, client_list):
         return await _stream_snapshot(request, client_list)
     value, problems = client_list.value, list[str]()
+
+    def check() -> RunRequest:
+        """Validate the request. Notes in its context tell the model about unusable parts."""
+        notes: list[Json] = [{"description": LEFT_OUT, "value": problem} for problem in problems]
+        context, noted = value.get("context"), value
+        if notes and isinstance(context, list | None):
+            noted = {**value, "context": [*(context or ()), *notes]}
+        whole = add_notes(noted, new.listed_ids, thread=client_list.thread_name, left_out=problems)
+        return check_run(whole, dump(whole), digest=client_list.digest)
+
     while True:
-        whole = add_notes(
-            _with_notes(value, problems), new.listed_ids, thread=client_list.thread_name, left_out=problems
-        )
         try:
-            check = partial(_check, whole, client_list.digest)
             run_request = await asyncio.to_thread(check) if is_large else check()
             return await stream_run(request, run_request, fallback=backend_of(request).agents.default)
         except (WireError, InvalidRequest) as error:
@@ -120,19 +124,6 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
                 raise _with_list_position(error, new.places) from error
             value, text = shorter
             problems.append(text)
-
-
-def _with_notes(value: Object, problems: Sequence[str]) -> Object:
-    """Return the request with notes in its context that tell the model about unusable parts."""
-    context = value.get("context")
-    if not problems or not isinstance(context, list | None):
-        return value
-    notes: list[Json] = [{"description": LEFT_OUT, "value": problem} for problem in problems]
-    return {**value, "context": [*(context or ()), *notes]}
-
-
-def _check(whole: Object, digest: bytes) -> RunRequest:
-    return check_run(whole, dump(whole), digest=digest)
 
 
 class _ClientList(NamedTuple):
@@ -145,12 +136,7 @@ class _ClientList(NamedTuple):
 
 
 def _parse(owner: str, body: bytes, agent: str | None) -> _ClientList:
-    if body.count(b"{") + body.count(b"[") > MOST_PARTS:
-        raise TooLarge(MANY_PARTS)
-    try:
-        value = as_object(load(body), "RunAgentInput")
-    except ValueError as error:
-        raise WireError(where="body", problem=f"is not JSON: {error}") from error
+    value = as_object(parse_json(body, MOST_PARTS), "RunAgentInput")
     name = text_field(value, agui.field_name(value, "threadId"), "RunAgentInput")
     check_name(name)
     thread = thread_of(owner, name)

@@ -10,16 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import backend_of
-from recto.api.bodies import MAX_BYTES, check_run, read_body
+from recto.api.bodies import MAX_BYTES, check_run, parse_json, read_body
 from recto.api.route import CHAT, THREAD, Route
 from recto.api.runs.admit import stream_run
 from recto.conversation.input.input_rules import UUID
-from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, load, objects
+from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, objects
 from recto.errors import InvalidRequest, TooLarge, WireError
 
 # Limit of objects and arrays of a body: all are parsed, although only the last user message is used.
 MOST_PARTS = 65_536
-MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the earlier messages."
 # Request fields that become options of the run.
 OPTIONS = ("skill", "voice_mode", "timezone")
 NO_MESSAGE = "is missing. Send the text as `message`, or as the last user message of `messages`"
@@ -69,12 +68,7 @@ async def chat(request: Request) -> Response:
     backend = backend_of(request)
     # Clients send the whole history; the run's own part stays within the usual limits.
     body = await read_body(request, backend.bodies.chat_bytes, "Request body")
-    if body.count(b"{") + body.count(b"[") > MOST_PARTS:
-        raise TooLarge(MANY_PARTS)
-    try:
-        value = as_object(load(body), "body")
-    except ValueError as error:
-        raise WireError(where="body", problem=f"is not JSON: {error}") from error
+    value = as_object(parse_json(body, MOST_PARTS), "body")
     message = ChatMessage(content=_text(value, "message"), where="message")
     if _is_empty(message.content) and (messages := value.get("messages")) is not None:
         message = _last_user_message(as_list(messages, "messages")) or message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Literal, TypeAlias
 from uuid import UUID, uuid5
 
@@ -252,19 +253,12 @@ def run_row(run: StoredRun) -> RunShape:
     }
 
 
+ERRORS = (404, 409, 413, 422)
+post = partial(Route, "POST", tag="runs")
 ROUTES = (
-    Route("POST", RUNS, start_run, "runs", status=202, body=RunBody, streams=True, errors=(404, 409, 413, 422)),
+    post(RUNS, start_run, status=202, body=RunBody, streams=True, errors=ERRORS),
     Route("GET", f"{RUNS}/{{id}}", get_run, "runs", errors=(404, 422)),
     Route("GET", f"{RUNS}/{{id}}/events", get_events, "runs", streams=True, errors=(404, 422)),
-    Route("POST", f"{RUNS}/{{id}}/cancel", cancel_run, "runs", errors=(404, 422)),
-    Route(
-        "POST",
-        f"{RUNS}/{{id}}/resume",
-        resume_run,
-        "runs",
-        status=202,
-        body=ResumeBody,
-        streams=True,
-        errors=(404, 409, 413, 422),
-    ),
+    post(f"{RUNS}/{{id}}/cancel", cancel_run, errors=(404, 422)),
+    post(f"{RUNS}/{{id}}/resume", resume_run, status=202, body=ResumeBody, streams=True, errors=ERRORS),
 )

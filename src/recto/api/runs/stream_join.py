@@ -152,12 +152,7 @@ async def ended_events(backend: Backend, run: StoredRun) -> Sequence[bytes]:
     # Events have no field for a price.
     usage = {name: count for name, count in counts.items() if isinstance(count, int)} if counts else None
     ended_run = EndedRun(
-        thread=run.thread,
-        run=run.name,
-        outcome=run.outcome or "",
-        events=run.last_event,
-        error=run.error,
-        usage=usage,
+        thread=run.thread, run=run.name, outcome=run.outcome or "", events=run.last_event, error=run.error, usage=usage
     )
     log, context = await backend.store.log.read_of_run(run), await render_context(backend, run.thread, run.agent)
     return await asyncio.to_thread(snapshot_events, ended_run, log, context)

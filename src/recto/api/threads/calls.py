@@ -42,7 +42,7 @@ from recto.page.steps.compact import CompactSettings
 from recto.store.ports import StoredRun
 from recto.store.runs.calls import CallSummary, CheckedCall, page_of, sent_page
 
-CALLS = f"{RUNS}/{{id}}/calls"
+CALLS, PREVIEW = f"{RUNS}/{{id}}/calls", f"{THREAD_PATH}/preview"
 MOST_CALLS, USUAL_CALLS = 500, 200
 SHELL = "text/plain; charset=utf-8"
 FAILED = "The model call failed before its reply was complete. Operators of this server can see the reason."
@@ -439,12 +439,6 @@ ROUTES = (
     Route("GET", f"{CALLS}/{{n}}/diff/{{other}}", compare_calls, "calls", errors=(404, 409, 422), json=DifferenceShape),
     Route("GET", f"{THREAD_PATH}/calls", list_thread_calls, "calls", errors=(404, 422)),
     Route(
-        "POST",
-        f"{THREAD_PATH}/preview",
-        preview_thread,
-        "threads",
-        body=PreviewBody,
-        errors=(404, 409, 413, 422),
-        json=PreviewAnswer,
+        "POST", PREVIEW, preview_thread, "threads", body=PreviewBody, errors=(404, 409, 413, 422), json=PreviewAnswer
     ),
 )

@@ -33,7 +33,7 @@ from recto.tools.workspace.restore_files import RestorePlan, copy_folder, restor
 from recto.tools.workspace.snapshots import FolderState, Snapshots, SnapshotTurn, difference
 from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
-FILES = f"{THREAD_PATH}/files"
+FILES, COMPACT = f"{THREAD_PATH}/files", f"{THREAD_PATH}/compact"
 FIELDS = ("messageId", "snapshot", "paths")
 ERRORS = (404, 409, 413, 422)
 MOST_PATHS = 10_000
@@ -324,20 +324,11 @@ async def _state_before(backend: Backend, thread: StoredThread, message: str, so
     return state if state and state.is_of(_workspace(backend, thread)) else None
 
 
+post = partial(Route, "POST", tag="threads")
 ROUTES = (
     Route("GET", f"{FILES}/changes", get_changes, "threads", errors=(404, 422)),
-    Route("POST", f"{FILES}/restore", restore_files, "threads", body=RestoreBody, errors=ERRORS),
-    Route("POST", f"{THREAD_PATH}/rollback", roll_back_thread, "threads", body=RollbackBody, errors=ERRORS),
-    Route("POST", f"{THREAD_PATH}/undo", undo_rollback, "threads", errors=(404, 409)),
-    Route(
-        "POST",
-        f"{THREAD_PATH}/compact",
-        compact_thread,
-        "threads",
-        status=202,
-        body=CompactBody,
-        needs_body=False,
-        streams=True,
-        errors=ERRORS,
-    ),
+    post(f"{FILES}/restore", restore_files, body=RestoreBody, errors=ERRORS),
+    post(f"{THREAD_PATH}/rollback", roll_back_thread, body=RollbackBody, errors=ERRORS),
+    post(f"{THREAD_PATH}/undo", undo_rollback, errors=(404, 409)),
+    post(COMPACT, compact_thread, status=202, body=CompactBody, needs_body=False, streams=True, errors=ERRORS),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Annotated, cast
 
 from pydantic import BaseModel, Field, JsonValue
@@ -374,21 +375,13 @@ def _interrupts(turn: View, locale: str, now: datetime) -> Sequence[InterruptRow
     ]
 
 
+post = partial(Route, "POST", tag="threads")
 ROUTES = (
     Route("GET", THREADS, list_threads, "threads", errors=(422,)),
     Route("GET", THREAD_PATH, get_thread, "threads", errors=(404,)),
     Route("PATCH", THREAD_PATH, change_thread, "threads", body=ThreadBody, errors=(404, 413, 422)),
     Route("DELETE", THREAD_PATH, delete_thread, "threads", errors=(404,)),
-    Route(
-        "POST",
-        f"{THREAD_PATH}/fork",
-        fork_thread,
-        "threads",
-        status=201,
-        body=ForkBody,
-        needs_body=False,
-        errors=(404, 413, 422),
-    ),
+    post(f"{THREAD_PATH}/fork", fork_thread, status=201, body=ForkBody, needs_body=False, errors=(404, 413, 422)),
     Route("GET", f"{THREAD_PATH}/runs", get_runs_of_thread, "threads", errors=(404, 422)),
     Route("GET", SAVINGS, get_savings, "calls", errors=(422,)),
 )

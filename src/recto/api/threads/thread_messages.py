@@ -147,12 +147,7 @@ async def get_messages(
     context = replace(context, most_bytes=None)
     render = partial(detailed_rows, runs=page.runs) if details else message_rows
     rows = await asyncio.to_thread(render, View(entries=page.entries), context)
-    return {
-        "threadId": thread,
-        "messages": rows,
-        "next": page.next,
-        "activeRun": page.thread.active,
-    }
+    return {"threadId": thread, "messages": rows, "next": page.next, "activeRun": page.thread.active}
 
 
 ROUTES = (
