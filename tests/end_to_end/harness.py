@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
-from sqlalchemy import create_engine, select
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import select
 
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage, texts_of
+from recto.store.database.opening import check_url, open_database
 from recto.store.log.entry_codec import entry_kind
 from recto.store.ports import StoredCall
 from recto.store.schema import RUNS
@@ -159,14 +159,20 @@ class Harness:
         return reader
 
     def log(self, thread: str) -> Sequence[Entry]:
-        return asyncio.run(self._log(thread))
+        return read_log(self.database or f"sqlite:///{self.data / 'recto.db'}", thread)
 
-    async def _log(self, thread: str) -> Sequence[Entry]:
-        store = await open_store(self.database or f"sqlite:///{self.data / 'recto.db'}")
+
+def read_log(database: str, thread: str) -> Sequence[Entry]:
+    """Return the stored log of a thread."""
+
+    async def read() -> Sequence[Entry]:
+        store = await open_store(database)
         try:
             return await store.log.read_after(thread)
         finally:
             await store.close()
+
+    return asyncio.run(read())
 
 
 def try_to_start(url: str, body: Mapping[str, Json]) -> None:
@@ -250,37 +256,18 @@ def assert_calls_were_stored_as_sent(database: str, received: Sequence[bytes]) -
     unknown = Counter(received) - Counter(call.body for call in calls)
     assert not unknown, f"sent but not stored: {unknown}"
     for call in calls:
-        spans = [part["span"] for part in _parts(call) if part["span"]]
+        parts = cast("list[dict[str, list[int]]]", (load_object(call.manifest) or {})["parts"])
+        spans = [part["span"] for part in parts if part["span"]]
         ends = [0, *[span[1] for span in spans]]
         assert [span[0] for span in spans] == ends[:-1]
         assert ends[-1] == len(call.body)
 
 
-def _parts(call: StoredCall) -> list[dict[str, list[int]]]:
-    return cast("list[dict[str, list[int]]]", (load_object(call.manifest) or {})["parts"])
-
-
-async def _calls(database: str) -> list[StoredCall]:
-    store: Store = await open_store(database)
+async def _calls(url: str) -> list[StoredCall]:
+    database = await open_database(check_url(url))
+    store = Store(database)
     try:
-        there = database.startswith("postgresql")
-        ids = await _run_ids_there(database) if there else await asyncio.to_thread(_run_ids, database)
+        ids = await database.read(lambda connection: list(connection.execute(select(RUNS.c.id)).scalars()))
         return [call for id in ids for call in await store.calls.list_full(id)]
     finally:
         await store.close()
-
-
-def _run_ids(database: str) -> list[str]:
-    engine = create_engine(database)
-    with engine.connect() as connection:
-        results = list(connection.execute(select(RUNS.c.id)).scalars())
-    engine.dispose()
-    return results
-
-
-async def _run_ids_there(database: str) -> list[str]:
-    engine = create_async_engine(database.replace("postgresql://", "postgresql+asyncpg://"))
-    async with engine.connect() as connection:
-        results = list((await connection.execute(select(RUNS.c.id))).scalars())
-    await engine.dispose()
-    return results
