@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from recto.config.access_settings import NetworkSettings
 from recto.config.file_settings import OutboundSettings
-from recto.config.network_settings import NetworkSettings
 from recto.config.run_settings import Timeouts
 from recto.errors import FileRefused, ModelUnreachable, SettingsError
 from recto.files.fetch.outbound import Outbound

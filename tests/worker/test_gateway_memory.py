@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from recto.config.gateway_settings import GatewaySettings
+from recto.config.access_settings import GatewaySettings
 from recto.config.run_settings import Timeouts
 from recto.conversation.json import Json, dump
 from recto.ids import new_id

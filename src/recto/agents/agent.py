@@ -48,67 +48,72 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
-
-    Calls of the tools in `confirm` need approval. `mcp` and `openapi` are servers with external tools. The agent works
-    in the folder `workspace`; `mode` selects the actions there that need approval.
-
-    Where `model`, `window`, `timezone`, `workspace` and `mode` are None, the server's apply; where `vision`,
-    `tool_calling` and `activation` are None, the server's or the model's. `call_form` is the form of calls written as
-    text. `titles` selects the source of thread titles. With `client_system`, a client's system and developer messages
-    extend the system prompt; else they are context, with a user's authority. `file_input` limits attachments, `quote`
-    is a text in all pages (D2), `datasets` are ids of knowledge bases.
-
-    With `skills`, pages belong to a phase (S1): `select` while a thread has no skill, then `execute`. The offer of
-    `use_skill` has up to `directory_tokens`, an expert up to `cases` cases. `voices` are texts of the tone section by
-    name; `voice` is the default (S11). `profile_schema` is the JSON Schema of user profiles, as text; `field_titles`
-    are the headings of its fields. `tiers` has the limits of users of other tiers. `variant_of` is the name of the
-    agent that this one translates. `starters` are suggested first messages.
-    """
+    """An agent. None selects the server's setting, or the model's for `vision`, `tool_calling` and `activation`."""
 
     name: str
-    prompt: Prompt
     description: str = ""
+    # Suggested first messages.
     starters: tuple[str, ...] = ()
-    model: str | None = None
-    window: int | None = None
-    sampling: Sampling = Sampling()
-    titles: Titles = "words"
+
+    # Prompt. With `client_system`, a client's system and developer messages extend it; else they are context, with a
+    # user's authority. `voices` are texts of the tone section by name; `voice` is the default (S11).
+    prompt: Prompt
+    voices: Mapping[str, str] = field(default_factory=dict[str, str])
+    voice: str = VOICE
     client_system: bool = False
     client_view: ClientView = "roll_back"
+
+    # Language. `variant_of` is the name of the agent that this one translates.
+    locale: str = "en"
+    variant_of: str | None = None
+    timezone: str | None = None
+
+    # Model. `options` are fields of the request. `call_form` is the form of calls written as text.
+    model: str | None = None
+    window: int | None = None
+    vision: bool | None = None
+    sampling: Sampling = Sampling()
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    tool_calling: ToolCalling | None = None
+    call_form: CallForm = "fenced"
+    titles: Titles = "words"
+
+    # Tools, by name. Calls of those in `confirm` need approval. `mode` selects the actions in `workspace` that do.
     tools: tuple[str, ...] = ()
     confirm: tuple[str, ...] = ()
     mcp: tuple[McpSettings, ...] = ()
     openapi: tuple[OpenApiSettings, ...] = ()
     workspace: Path | None = None
     mode: Mode | None = None
+
+    # Files and knowledge. `quote` is a text in all pages (D2), `datasets` are ids of knowledge bases.
     file_input: FileInput = OFF
     quote: str = ""
     datasets: tuple[str, ...] = ()
-    vision: bool | None = None
-    history: int | None = None
-    budget: int | None = None
+
+    # Skills. Pages belong to a phase (S1): `select` while a thread has no skill, then `execute`. The offer of
+    # `use_skill` has up to `directory_tokens`, an expert up to `cases` cases.
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     select: Phase = SELECT
     execute: Phase = EXECUTE
     directory_tokens: int = DIRECTORY_TOKENS
     cases: int = CASES
-    voices: Mapping[str, str] = field(default_factory=dict[str, str])
-    voice: str = VOICE
+    activation: ActivatedBy | None = None
+
+    # User profiles: their JSON Schema, as text, and the headings of its fields.
     profile_schema: str | None = None
     field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
-    tiers: Mapping[str, Limits] = field(default_factory=dict[str, Limits])
-    locale: str = "en"
-    variant_of: str | None = None
-    timezone: str | None = None
-    tool_calling: ToolCalling | None = None
-    call_form: CallForm = "fenced"
-    activation: ActivatedBy | None = None
-    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    # Pages: `history` and `budget` as in a page's facts.
+    history: int | None = None
+    budget: int | None = None
     fold: FoldSettings = FoldSettings()
     compact: CompactSettings = CompactSettings()
     summary: SummarySettings = SummarySettings(locale="en")
+
+    # Limits of a run. `tiers` has those of users in other tiers.
     limits: Limits = Limits()
+    tiers: Mapping[str, Limits] = field(default_factory=dict[str, Limits])
 
     @cached_property
     def use_skill(self) -> Mapping[str, ToolOffer]:

@@ -26,6 +26,7 @@ from recto.config.table_check import (
     Zone,
     check,
     line_of,
+    matching,
     nearest,
     value_fault,
 )
@@ -43,6 +44,8 @@ LEAST_DIRECTORY = 300
 MOST_STARTERS, LONGEST_STARTER = 6, 200
 
 MODEL = re.compile(rf"demo|({'|'.join(map(re.escape, SPEAKERS))}):\S(.*\S)?")
+*FORMS, LAST_FORM = ("demo", *[f"{provider}:NAME" for provider in SPEAKERS])
+MODEL_RULE = f"it is {', '.join(FORMS)} or {LAST_FORM}"
 ENDING = re.compile(r"[^\s./\\]{1,20}")
 # A host, all hosts below it (*.example.com), or all; then an optional port.
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -53,38 +56,18 @@ PORTS = range(1, 65_536)
 NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 WORD = re.compile(r"[a-z0-9_-]{1,32}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-OFF = {rule.name: False for rule in RULES}
+# Settings by the name of a fold mode.
+FOLDS = {"eager": {}, "cost": {"mode": "cost", SEARCH.name: True}, "off": {rule.name: False for rule in RULES}}
 # Fields of the request that pages set; agents cannot.
 OURS = frozenset({"stream"}).union(*[wire.own_fields for wire in WIRES.values()])
 
 
 def _named_fold(value: object) -> object:
-    match value:
-        case "eager":
-            return {}
-        case "cost":
-            return {"mode": "cost", SEARCH.name: True}
-        case "off":
-            return OFF
-        case _:
-            return value
+    return FOLDS.get(value, value) if isinstance(value, str) else value
 
 
 def _number_or_all(value: object) -> object:
     return None if value == "all" else value
-
-
-def _model(value: str) -> str:
-    if not MODEL.fullmatch(value):
-        *forms, last = [f"{provider}:NAME" for provider in SPEAKERS]
-        raise ValueError(f"it is {', '.join(('demo', *forms))} or {last}")
-    return value
-
-
-def _choice(value: str) -> str:
-    if not TOOL_NAME.fullmatch(value):
-        raise ValueError("it is auto, none, required or the name of a tool")
-    return value
 
 
 def _ending(value: str) -> str:
@@ -105,17 +88,13 @@ def _host(value: str) -> str:
     if match["port"] and int(match["port"]) not in PORTS:
         raise ValueError(f"ports are {PORTS[0]} to {PORTS[-1]}")
     name = match["name"] or ""
-    if NUMBER.fullmatch(name) and (match["below"] or not _is_address(name)):
-        raise ValueError("a host that ends in a number is an IPv4 address such as 192.0.2.1, without hosts below it")
+    if NUMBER.fullmatch(name):
+        try:
+            IPv4Address(f"{match['below'] or ''}{name}")
+        except ValueError:
+            allowed = "a host that ends in a number is an IPv4 address such as 192.0.2.1, without hosts below it"
+            raise ValueError(allowed) from None
     return host
-
-
-def _is_address(name: str) -> bool:
-    try:
-        IPv4Address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _starter(value: str) -> str:
@@ -125,15 +104,9 @@ def _starter(value: str) -> str:
     return words
 
 
-def _word(value: str) -> str:
-    if not WORD.fullmatch(value):
-        raise ValueError("a name has 1 to 32 lower-case letters, digits, - or _, all ASCII")
-    return value
-
-
 Starter = Annotated[str, AfterValidator(_starter)]
-VoiceName = Annotated[str, AfterValidator(_word)]
-TierName = Annotated[str, AfterValidator(_word)]
+# Names of voices and tiers.
+Name = Annotated[str, matching(WORD, "a name has 1 to 32 lower-case letters, digits, - or _, all ASCII")]
 
 
 class FileInputTable(Table):
@@ -194,7 +167,7 @@ class AgentTable(Table):
     rules: str = ""
     locale: Literal["zh", "en"] = "en"
     timezone: Zone | None = None
-    model: Annotated[str, AfterValidator(_model)] | None = None
+    model: Annotated[str, matching(MODEL, MODEL_RULE)] | None = None
     window: Count | None = None
     vision: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -209,7 +182,7 @@ class AgentTable(Table):
     tool_calling: ToolCalling | None = None
     call_form: CallForm = "fenced"
     activation: ActivatedBy | None = None
-    tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
+    tool_choice: Annotated[str, matching(TOOL_NAME, "it is auto, none, required or the name of a tool")] | None = None
     output: dict[str, object] | None = None
     options: dict[str, object] = Field(default_factory=dict[str, object])
     file_input: Annotated[FileInputTable, BeforeValidator(on_or_off)] = FileInputTable(on=False)
@@ -220,13 +193,13 @@ class AgentTable(Table):
     phases: PhasesTable = PhasesTable()
     directory_tokens: Annotated[int, Field(ge=LEAST_DIRECTORY)] = DIRECTORY_TOKENS
     cases: Annotated[int, Field(ge=0, le=20)] = CASES
-    voices: dict[VoiceName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict[str, str])
+    voices: dict[Name, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict[str, str])
     voice: str = VOICE
     fold: Annotated[Fold, BeforeValidator(_named_fold)] = Fold()
     compact: CompactTable = CompactTable()
     summary: SummaryTable = SummaryTable()
     limits: Limits = Limits()
-    tiers: dict[TierName, Limits] = Field(default_factory=dict[str, Limits])
+    tiers: dict[Name, Limits] = Field(default_factory=dict[str, Limits])
     titles: Titles = "words"
     client_system: bool = False
     client_view: ClientView = "roll_back"

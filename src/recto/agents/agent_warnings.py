@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import TypeAlias
 
 from recto.agents.agent import Agent
 from recto.agents.external_tools import is_external
@@ -15,7 +15,6 @@ from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.expert import ExpertInput, expert
 from recto.skills.known_data import KnownData
-from recto.skills.skill import Skill
 
 NO_PERSONA = "it has no persona, so the built-in one applies. Describe the agent below its settings."
 OF_SKILLS = ("phases", "directory_tokens", "cases")
@@ -31,10 +30,10 @@ def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
     lines = document.settings.lines
     if not document.body:
         yield Fault(line=document.end_line, text=NO_PERSONA)
-    for warning in (*_own_warnings(agent), *_skill_warnings(agent), *_file_warnings(agent)):
-        line = next((lines[place] for place in warning.places if place in lines), None)
+    for text, places in (*_setting_warnings(agent), *_file_warnings(agent)):
+        line = next((lines[place] for place in places if place in lines), None)
         if line is not None:
-            yield Fault(line=line, text=warning.text)
+            yield Fault(line=line, text=text)
 
 
 def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
@@ -56,36 +55,42 @@ def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str |
     if having and agent.tool_calling != "prompt":
         text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so pages of other skills ignore it"
         yield None, f"{text}. Choose a tool that no skill names, or remove it."
+    servers, most = [one.name for one in (*agent.mcp, *agent.openapi)], agent.execute.budget
     for skill in agent.skills.values():
-        yield from _warnings_of_skill(agent, skill, tools)
+        unknown = [name for name in skill.tools if name not in tools and not is_external(name, servers)]
+        if unknown:
+            text = f"this agent has no tool {', '.join(unknown)}, so the skill works without it"
+            yield skill.name, f"{text}. Add it to tools.py, or remove it."
+        fields = [path for path in skill.fields if agent.field_titles and path.split(".")[0] not in agent.field_titles]
+        if fields:
+            yield skill.name, f"profile.yaml has no field {', '.join(fields)}. Add it there, or remove it."
+        prompt = expert(skill, KnownData(), ExpertInput(locale=agent.locale, tool_rules=agent.prompt.rules)).prompt
+        tokens = OFFLINE.count((render(prompt, agent.locale),))[0]
+        if most is not None and tokens > most:
+            text = f"its prompt has {tokens} tokens without user data, over the {most} of phases.execute; persona and"
+            yield skill.name, f"{text} procedure are never cut. Move some text to other files of the skill."
 
 
-class _Warning(NamedTuple):
-    """A text, and the settings it is about, the most likely cause first."""
-
-    text: str
-    places: tuple[YamlPath, ...]
+# A text, and the settings it is about, the most likely cause first.
+_Warning: TypeAlias = tuple[str, tuple[YamlPath, ...]]
 
 
-def _own_warnings(agent: Agent) -> Iterator[_Warning]:
+def _setting_warnings(agent: Agent) -> Iterator[_Warning]:
     if agent.history == 0 and not agent.skills:
         text = "history is 0, so the model sees no earlier messages. Remove it to show all."
-        yield _Warning(text, (("history",),))
+        yield text, (("history",),)
     if agent.tool_calling == "prompt" and agent.sampling.tool_choice not in (None, "auto"):
         text = "tool_choice has no effect with tool_calling: prompt, which describes tools as text. Remove it."
-        yield _Warning(text, (("tool_choice",), ("tool_calling",)))
+        yield text, (("tool_choice",), ("tool_calling",))
     if agent.budget is not None and not agent.skills and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
-        yield _Warning(text, (("budget",),))
-
-
-def _skill_warnings(agent: Agent) -> Iterator[_Warning]:
-    """Yield settings without effect: phases have their own history and budget, and need skills."""
+        yield text, (("budget",),)
+    # Phases have their own history and budget, and need skills.
     for name in ("history", "budget") if agent.skills else ():
         text = f"{name} has no effect with skills. Set it in phases.select and phases.execute."
-        yield _Warning(text, ((name,),))
+        yield text, ((name,),)
     for name in OF_SKILLS if not agent.skills else ():
-        yield _Warning(f"{name} has no effect without skills. Remove it.", ((name,),))
+        yield f"{name} has no effect without skills. Remove it.", ((name,),)
 
 
 def _file_warnings(agent: Agent) -> Iterator[_Warning]:
@@ -94,29 +99,12 @@ def _file_warnings(agent: Agent) -> Iterator[_Warning]:
     settings = [place for place, is_given in ((mode, files.mode == "always"), (urls, files.urls)) if is_given]
     for place in settings if not files.is_on else ():
         text = f"{'.'.join(place)} has no effect with file_input.on: false. Enable that, or remove it."
-        yield _Warning(text, (place,))
+        yield text, (place,)
     if mode not in settings or not files.is_on:
         return
     if not files.takes_documents:
         text = "file_input.mode is always, but the agent accepts no documents, so pages contain none. Remove it."
-        yield _Warning(text, (mode,))
+        yield text, (mode,)
     elif agent.quote.strip():
         text = "quote replaces the documents of file_input.mode: always in pages. Remove one of them."
-        yield _Warning(text, (("quote",), mode))
-
-
-def _warnings_of_skill(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
-    servers = [one.name for one in (*agent.mcp, *agent.openapi)]
-    unknown = [name for name in skill.tools if name not in tools and not is_external(name, servers)]
-    if unknown:
-        text = f"this agent has no tool {', '.join(unknown)}, so the skill works without it"
-        yield skill.name, f"{text}. Add it to tools.py, or remove it."
-    fields = [path for path in skill.fields if agent.field_titles and path.split(".")[0] not in agent.field_titles]
-    if fields:
-        yield skill.name, f"profile.yaml has no field {', '.join(fields)}. Add it there, or remove it."
-    most = agent.execute.budget
-    prompt = expert(skill, KnownData(), ExpertInput(locale=agent.locale, tool_rules=agent.prompt.rules)).prompt
-    tokens = OFFLINE.count((render(prompt, agent.locale),))[0]
-    if most is not None and tokens > most:
-        text = f"its prompt has {tokens} tokens without user data, over the {most} of phases.execute"
-        yield skill.name, f"{text}; persona and procedure are never cut. Move some text to other files of the skill."
+        yield text, (("quote",), mode)

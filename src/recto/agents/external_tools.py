@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from recto.config.problem import Fault
-from recto.config.table_check import Seconds, Table, Word, value_fault
+from recto.config.table_check import Seconds, Table, Word, matching, value_fault
 from recto.config.yaml_values import Values
 
 # Prefix of the tool names, with two underscores between. A tool name has up to 64 characters in all.
-SERVER_NAME = re.compile(r"[a-z0-9]([a-z0-9_-]{0,22}[a-z0-9])?")
+SERVER_NAME = re.compile(r"(?!.*__)[a-z0-9]([a-z0-9_-]{0,22}[a-z0-9])?")
 BETWEEN = "__"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -26,31 +26,6 @@ LINE = re.compile(r"[^\r\n\0]*")
 SECRET = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
 OF_COMMAND = ("env", "network", "sandbox", "readable", "writable")
 OF_URL = ("headers", "internal")
-
-
-def _server_name(value: str) -> str:
-    if not SERVER_NAME.fullmatch(value) or BETWEEN in value:
-        text = "a name has 1 to 24 lower-case letters, digits, - or single _, and neither begins nor ends with - or _"
-        raise ValueError(text)
-    return value
-
-
-def _variable(value: str) -> str:
-    if not VARIABLE.fullmatch(value):
-        raise ValueError("an environment variable has letters, digits and _, and does not begin with a digit")
-    return value
-
-
-def _header(value: str) -> str:
-    if not HEADER.fullmatch(value):
-        raise ValueError("it is not a header name, such as Authorization")
-    return value
-
-
-def _line(value: str) -> str:
-    if not LINE.fullmatch(value):
-        raise ValueError("it is one line")
-    return value
 
 
 def _web(value: str) -> str:
@@ -74,10 +49,14 @@ def _beside(value: str) -> str:
     return value
 
 
-ServerName = Annotated[str, AfterValidator(_server_name)]
-Line = Annotated[str, AfterValidator(_line)]
+SERVER_NAME_RULE = (
+    "a name has 1 to 24 lower-case letters, digits, - or single _, and neither begins nor ends with - or _"
+)
+VARIABLE_RULE = "an environment variable has letters, digits and _, and does not begin with a digit"
+ServerName = Annotated[str, matching(SERVER_NAME, SERVER_NAME_RULE)]
+Line = Annotated[str, matching(LINE, "it is one line")]
 WebAddress = Annotated[str, AfterValidator(_web)]
-Headers = dict[Annotated[str, AfterValidator(_header)], Line]
+Headers = dict[Annotated[str, matching(HEADER, "it is not a header name, such as Authorization")], Line]
 Folders = list[Annotated[str, AfterValidator(_absolute)]]
 
 
@@ -85,7 +64,7 @@ class McpTable(Table):
     """Settings of `mcp.NAME`: an MCP server, by its command or its URL."""
 
     command: Annotated[list[Word], Field(min_length=1)] | None = None
-    env: dict[Annotated[str, AfterValidator(_variable)], Line] = Field(default_factory=dict[str, str])
+    env: dict[Annotated[str, matching(VARIABLE, VARIABLE_RULE)], Line] = Field(default_factory=dict[str, str])
     network: bool = False
     sandbox: bool = True
     readable: Folders = Field(default_factory=list[str])
@@ -185,38 +164,36 @@ def external_faults(
 
 def mcp_settings(tables: Mapping[str, McpTable], values: Values, file: Path) -> tuple[McpSettings, ...]:
     """Return the MCP servers of an agent."""
-    return tuple([_mcp(name, table, _place(values, file, ("mcp", name))) for name, table in tables.items()])
-
-
-def _mcp(name: str, table: McpTable, place: SettingsPlace) -> McpSettings:
-    fields = table.model_dump(exclude={"command", "url", "tools", "readable", "writable"})
-    return McpSettings(
-        name=name,
-        place=place,
-        command=tuple(table.command or ()),
-        url=table.url or "",
-        tools=None if table.tools is None else tuple(table.tools),
-        readable=tuple(table.readable),
-        writable=tuple(table.writable),
-        **fields,
-    )
+    servers = [
+        McpSettings(
+            name=name,
+            place=_place(values, file, ("mcp", name)),
+            command=tuple(table.command or ()),
+            url=table.url or "",
+            tools=None if table.tools is None else tuple(table.tools),
+            readable=tuple(table.readable),
+            writable=tuple(table.writable),
+            **table.model_dump(exclude={"command", "url", "tools", "readable", "writable"}),
+        )
+        for name, table in tables.items()
+    ]
+    return tuple(servers)
 
 
 def openapi_settings(tables: Mapping[str, OpenApiTable], values: Values, file: Path) -> tuple[OpenApiSettings, ...]:
     """Return the OpenAPI services of an agent."""
-    return tuple([_openapi(name, table, _place(values, file, ("openapi", name))) for name, table in tables.items()])
-
-
-def _openapi(name: str, table: OpenApiTable, place: SettingsPlace) -> OpenApiSettings:
-    fields = table.model_dump(exclude={"file", "server", "operations"})
-    return OpenApiSettings(
-        name=name,
-        place=place,
-        file=place.folder / table.file,
-        server=table.server or "",
-        operations=None if table.operations is None else tuple(table.operations),
-        **fields,
-    )
+    services = [
+        OpenApiSettings(
+            name=name,
+            place=_place(values, file, ("openapi", name)),
+            file=file.parent / table.file,
+            server=table.server or "",
+            operations=None if table.operations is None else tuple(table.operations),
+            **table.model_dump(exclude={"file", "server", "operations"}),
+        )
+        for name, table in tables.items()
+    ]
+    return tuple(services)
 
 
 def _place(values: Values, file: Path, path: Sequence[str]) -> SettingsPlace:

@@ -54,7 +54,11 @@ class FileInput:
         if not self.takes(kind) and not (is_extra and kind == "document"):
             types = ", ".join(field for one, field in FIELDS.items() if self.takes(one)) or "nothing"
             return f"this agent accepts no {FIELDS[kind]}; it accepts {types}"
-        if kind == "document" and ending and not is_extra and not _is_known(mime_type, ending):
+        formats = format_by_ending(ending)
+        # Text is accepted, and known formats whose bytes match.
+        is_document = formats is not None and formats.kind == "document" and mime_type != UNKNOWN
+        is_accepted = is_extra or is_document or mime_type.startswith("text/")
+        if kind == "document" and ending and not is_accepted:
             return f"files ending in .{ending[:20]} are not accepted; the agent's `file_input.endings` may allow them"
         if self.max_bytes is not None and size > self.max_bytes:
             return f"it has {size:,} bytes; this agent accepts files of up to {self.max_bytes:,}"
@@ -62,14 +66,6 @@ class FileInput:
 
 
 OFF = FileInput()
-
-
-def _is_known(mime_type: str, ending: str) -> bool:
-    """Return True for text and for known formats whose bytes match."""
-    formats = format_by_ending(ending)
-    return mime_type.startswith("text/") or (
-        formats is not None and formats.kind == "document" and mime_type != UNKNOWN
-    )
 
 
 def with_reading(tools: Sequence[str], takes_documents: bool) -> tuple[str, ...]:

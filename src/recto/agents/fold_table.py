@@ -108,8 +108,16 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
     case = settings.project.case_sensitive if fold.case_sensitive is None else fold.case_sensitive
     project = Project(root=settings.project.root if fold.root is None else fold.root, case_sensitive=case)
     tables = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
-    rules_by_name = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in tables}
-    changed = {name: rule for name, rule in rules_by_name.items() if rule or settings.rule(name)}
+    changed: dict[str, FoldRule | None] = {}
+    for rule, table in tables:
+        old_rule = settings.rule(rule.name)
+        fields = cast("dict[str, object]", table.model_dump(exclude_none=True))
+        if not fields.pop("on"):
+            changed |= {rule.name: None} if old_rule else {}
+            continue
+        if "minutes" in fields:
+            fields["max_age"] = timedelta(minutes=cast("float", fields.pop("minutes")))
+        changed[rule.name] = replace(old_rule or rule, **{name: frozen(value) for name, value in fields.items()})
     hint = settings.recall_hint if fold.recall_hint is None else fold.recall_hint
     # Fold by cost if the table requests it, or if it is on and not switched off.
     mode = fold.mode or ("cost" if settings.cost else "eager")
@@ -117,15 +125,6 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
     changes = {name: frozen(value) for name, value in fields.items()}
     cost = replace(settings.cost or CostSettings(), **changes) if mode == "cost" else None
     return FoldSettings(rules=settings.rules, project=project, recall_hint=hint, cost=cost, **changed)
-
-
-def _with_rule(rule: FoldRule, table: RuleTable) -> FoldRule | None:
-    fields = cast("dict[str, object]", table.model_dump(exclude_none=True))
-    if not fields.pop("on"):
-        return None
-    if "minutes" in fields:
-        fields["max_age"] = timedelta(minutes=cast("float", fields.pop("minutes")))
-    return replace(rule, **{name: frozen(value) for name, value in fields.items()})
 
 
 def frozen(value: object) -> object:

@@ -73,7 +73,16 @@ def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, o
         allowed = f"it cannot be read ({error.strerror}). Name a folder of agents"
         raise SettingsError(name="agents", value=str(folder), allowed=allowed) from error
     chosen_folders = [path for path in folders if only is None or only == path.name or only.startswith(f"{path.name}-")]
-    return _collect_agents({path: _read(path, folders, limits, tools) for path in chosen_folders})
+    read = {path: _read(path, folders, limits, tools) for path in chosen_folders}
+    every = [(path, name, one) for path, variants in read.items() for name, one in variants.items()]
+    whole = [(path, name, one) for path, name, one in every if not one.problems]
+    return LoadedAgents(
+        agents={name: one.agent for _, name, one in whole},
+        folders={name: path for path, name, _ in whole},
+        broken={name: one.problems for _, name, one in every if one.problems},
+        broken_skills=tuple(dict.fromkeys([problem for _, _, one in every for problem in one.broken_skills])),
+        warnings=tuple(dict.fromkeys([warning for _, _, one in whole for warning in one.warnings])),
+    )
 
 
 def _read(path: Path, folders: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:
@@ -88,16 +97,4 @@ def _read(path: Path, folders: Collection[Path], limits: Limits, tools: Toolbox 
 
 
 def _broken_agent(path: Path, problem: str) -> ReadAgent:
-    return ReadAgent(agent=CHAT, problems=(FileProblem(file=path, line=None, text=problem),))
-
-
-def _collect_agents(read: Mapping[Path, Mapping[str, ReadAgent]]) -> LoadedAgents:
-    every = [(path, name, one) for path, variants in read.items() for name, one in variants.items()]
-    whole = [(path, name, one) for path, name, one in every if not one.problems]
-    return LoadedAgents(
-        agents={name: one.agent for _, name, one in whole},
-        folders={name: path for path, name, _ in whole},
-        broken={name: one.problems for _, name, one in every if one.problems},
-        broken_skills=tuple(dict.fromkeys([problem for _, _, one in every for problem in one.broken_skills])),
-        warnings=tuple(dict.fromkeys([warning for _, _, one in whole for warning in one.warnings])),
-    )
+    return ReadAgent(agent=CHAT, problems=(FileProblem(file=path, text=problem),))

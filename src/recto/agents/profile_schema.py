@@ -47,15 +47,24 @@ def schema_faults(schema: Mapping[str, object], values: Values, where: YamlPath)
 
 def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
     """Return the fields that do not match the schema, with reasons; None if all match."""
+    import jsonschema_rs
+
     validation = _validator(schema)
     if validation is None:
         return None
     names, validator = validation
     profile = {name: value for name, value in fields.items() if name in names}
     # Errors without a path are about the whole profile, such as missing fields.
-    errors = (error for error in _errors(validator, profile) if error.instance_path)
+    errors: Iterable[jsonschema_rs.ValidationError] = ()
+    if len(str(profile)) <= LONGEST_CHECKED_WHOLE:
+        errors = validator.iter_errors(profile)
+    else:
+        try:
+            validator.validate(profile)
+        except jsonschema_rs.ValidationError as error:
+            errors = (error,)
     problems: list[str] = []
-    for error in islice(errors, PROBLEMS_SHOWN):
+    for error in islice((error for error in errors if error.instance_path), PROBLEMS_SHOWN):
         end = " ..." if len(error.message) > PROBLEM_SHOWN else ""
         problems.append(f"{'.'.join(map(str, error.instance_path))}: {error.message[:PROBLEM_SHOWN]}{end}")
     return "; ".join(problems) or None
@@ -63,18 +72,6 @@ def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
 
 def _format_path(place: YamlPath) -> str:
     return dotted(place) or "it"
-
-
-def _errors(validator: jsonschema_rs.Validator, profile: Mapping[str, Json]) -> Iterable[jsonschema_rs.ValidationError]:
-    import jsonschema_rs
-
-    if len(str(profile)) <= LONGEST_CHECKED_WHOLE:
-        return validator.iter_errors(profile)
-    try:
-        validator.validate(profile)
-    except jsonschema_rs.ValidationError as error:
-        return (error,)
-    return ()
 
 
 @lru_cache(maxsize=64)

@@ -1,9 +1,11 @@
-"""Settings of access: credentials, browsers, connections, request bodies."""
+"""Settings of access: credentials, browsers, connections, request bodies, outbound connections, the gateway."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_network
+from pathlib import Path
+from typing import Literal
 
 from recto.config.setting import COUNT, COUNT_OR_ZERO, SECONDS, SECRET, Range, setting
 
@@ -123,3 +125,74 @@ class StreamLimits:
 
     streams: int = setting(1_000, "Open event streams; more receive 503; 0 sets no limit.", COUNT_OR_ZERO)
     user_streams: int = setting(200, "Open event streams per user; more receive 429; 0 sets no limit.", COUNT_OR_ZERO)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """Proxy and certificates of all outbound connections."""
+
+    proxy: str = setting(
+        "",
+        "Proxy for outbound connections, such as `http://proxy.example:3128` or `socks5://127.0.0.1:1080`; `none` uses "
+        "none. By default `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY` apply. See "
+        "[forward proxies](server.md#forward-proxies).",
+        name="outbound_proxy",
+        secrecy="url",
+    )
+    no_proxy: str = setting(
+        "",
+        "Comma-separated hosts, domains and networks to reach without the proxy. By default `NO_PROXY` applies.",
+        name="outbound_no_proxy",
+    )
+    ca_file: Path | None = setting(
+        None, "File with certificates to trust besides the system's (which `SSL_CERT_FILE` replaces)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewaySettings:
+    """Gateway limits and modes."""
+
+    keys: Literal["users", "callers", "both"] = setting(
+        "users",
+        "Accepted keys of the [gateway](gateway.md): `users` of this server, whose requests are sent with the "
+        "server's provider key; `callers`, whose own provider keys are forwarded; or `both`.",
+        name="gateway_keys",
+    )
+    fold: Literal["cost", "eager", "none"] = setting(
+        "cost", "How the gateway [folds](gateway.md#what-is-changed).", name="gateway_fold"
+    )
+    locale: Literal["en", "zh"] = setting("en", "Language of the gateway's fold placeholders.", name="gateway_locale")
+    body_bytes: int = setting(
+        32 * 2**20,
+        "Bytes of a request to the gateway, including images.",
+        Range(least=65_536),
+        name="gateway_bytes",
+    )
+    calls: int = setting(
+        1_000, "Concurrent requests through the gateway; more receive 503.", COUNT, name="gateway_calls"
+    )
+    user_calls: int = setting(
+        250,
+        "Concurrent requests through the gateway per user or key; more receive 429.",
+        COUNT,
+        name="gateway_user_calls",
+    )
+    first_byte: float = setting(
+        600.0,
+        "Seconds until a reply through the gateway begins. A reply that does not stream arrives as a whole.",
+        SECONDS,
+        name="gateway_first_byte_seconds",
+    )
+    memory_bytes: int = setting(
+        128 * 2**20,
+        "Bytes of messages, requests and pages that the gateway caches, so that the next request of a "
+        "conversation costs only its new messages.",
+        COUNT_OR_ZERO,
+        name="gateway_memory_bytes",
+    )
+
+    @property
+    def takes_callers(self) -> bool:
+        """True if callers' provider keys are forwarded."""
+        return self.keys != "users"

@@ -13,7 +13,7 @@ class FileProblem:
     """A problem or warning in a line of a file, counted from 1, or in the whole file."""
 
     file: Path
-    line: int | None
+    line: int | None = None
     text: str
 
     def __str__(self) -> str:
@@ -31,3 +31,7 @@ class Fault:
 
     line: int
     text: str
+
+    def in_file(self, file: Path) -> FileProblem:
+        """Return the problem of a file."""
+        return FileProblem(file=file, line=self.line, text=self.text)

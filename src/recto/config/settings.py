@@ -8,10 +8,16 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from recto.config.access_settings import AuthSettings, BodyLimits, ConnectionLimits, GateSettings, StreamLimits
+from recto.config.access_settings import (
+    AuthSettings,
+    BodyLimits,
+    ConnectionLimits,
+    GateSettings,
+    GatewaySettings,
+    NetworkSettings,
+    StreamLimits,
+)
 from recto.config.file_settings import DocumentSettings, OutboundSettings, PictureSettings, PoolSettings, UploadRules
-from recto.config.gateway_settings import GatewaySettings
-from recto.config.network_settings import NetworkSettings
 from recto.config.run_settings import (
     BackoffSettings,
     Bounds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -46,6 +47,17 @@ def _full(value: str) -> str:
     if not value.strip():
         raise ValueError("it is not empty")
     return value.strip()
+
+
+def matching(pattern: re.Pattern[str], allowed: str) -> AfterValidator:
+    """Return a validator for texts that match a pattern as a whole."""
+
+    def check_text(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(allowed)
+        return value
+
+    return AfterValidator(check_text)
 
 
 Count = Annotated[int, Field(ge=1)]

@@ -9,7 +9,7 @@ from functools import cached_property
 from ipaddress import ip_address, ip_network
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from recto.config.network_settings import NetworkSettings
+from recto.config.access_settings import NetworkSettings
 from recto.errors import NOT_SHOWN, SettingsError
 
 PROXY_PORTS = {"http": 80, "socks4": 1080, "socks5": 1080, "socks5h": 1080}

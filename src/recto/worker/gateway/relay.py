@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from recto.agents.agent import GATEWAY
-from recto.config.gateway_settings import GatewaySettings
+from recto.config.access_settings import GatewaySettings
 from recto.config.run_settings import UNBOUNDED, Bounds
 from recto.conversation.json import dump
 from recto.conversation.log import FoldStep
