@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json
+from recto.ids import new_id
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
-from tests.support.client import RUNS, HttpReply, Reader, ReceivedEvent, request, start
+from tests.support.client import RUNS, HttpReply, Reader, ReceivedEvent, ask, request, start
 
 ALICE, BOB, LOOKER = "alice-key-of-our-tests", "bob-key-of-our-tests-too", "alice-looks-only-with-this"
 KEYS = f"alice:{ALICE},bob:{BOB},alice:{LOOKER}:read"
@@ -65,6 +66,14 @@ class Scripted:
         self.reader(run).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
         return run, model_request
 
+    def create_thread(self, *messages: str, token: str = "") -> str:
+        """Create a thread with these messages and their answers. Return its id."""
+        thread = new_id()
+        for text in messages:
+            reply = self.post(ask(text, thread=thread), token, accept="text/event-stream")
+            assert b"RUN_FINISHED" in reply.body
+        return thread
+
     def reader(self, run: str, token: str = "") -> Reader:
         return Reader(lambda: self.url, run, token=token or self.token)
 
@@ -90,6 +99,20 @@ def scripted_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
         with ServerProcess.serve(folder, {**environment, **(settings or {})}) as server:
             yield Scripted(url=server.url, pid=server.pid, process=server, model=model, go=go, answers=answers)
         go.set()
+
+
+@contextmanager
+def agent_server(folder: Path, agent: str, tools: str, **settings: object) -> Generator[Scripted]:
+    """A scripted server with one agent: its AGENT.md and its tools."""
+    helper = folder / "agents" / "helper"
+    helper.mkdir(parents=True)
+    (helper / "AGENT.md").write_text(agent, "utf-8")
+    (helper / "tools.py").write_text(tools, "utf-8")
+    variables = {f"RECTO_{name.upper()}": str(value) for name, value in settings.items()}
+    with scripted_server(
+        folder / "data", {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper", **variables}
+    ) as server:
+        yield server
 
 
 def page_messages(model_request: Request) -> list[Mapping[str, Json]]:

@@ -1,18 +1,47 @@
-"""Chats of others in a browser, straight to the server: CopilotKit's, with no Node runtime, and assistant-ui's."""
+"""Chats of CopilotKit and assistant-ui in a browser that calls the server directly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import urlencode
 
 import pytest
 
+from recto.ids import new_id
 from recto.testing.model_server import Answer
-from tests.api.scripted_server import PLAIN, Scripted
-from tests.clients.browser import Page, PageMaker
-from tests.clients.scripts import LOST_ANSWER, call, model_page, script
+from tests.api.scripted_server import ALICE, PLAIN, Scripted
+from tests.clients.node import NodeProcess
+from tests.clients.scripts import call, model_page, script
+from tests.web.page import WebPage
 
 pytestmark = pytest.mark.full
+PageMaker: TypeAlias = Callable[[str], WebPage]
 COPILOT_USER, COPILOT_ANSWER = "[data-testid=copilot-user-message]", "[data-testid=copilot-assistant-message]"
 USER, CALL, QUESTION = "[data-testid=user]", "[data-testid=call]", "[data-testid=question]"
+
+
+@pytest.fixture(scope="module")
+def browser(origin: str) -> Generator[NodeProcess]:
+    with NodeProcess("chat_pages.mjs") as pages, NodeProcess("web_page.mjs") as browser:
+        pages.ask("start", port=int(origin.rpartition(":")[2]))
+        browser.ask("start")
+        yield browser
+
+
+@pytest.fixture
+def show(browser: NodeProcess, server: Scripted, origin: str) -> Generator[PageMaker]:
+    """Return a function that opens a chat in a new thread. Failed tests show the browser console."""
+    pages: list[WebPage] = []
+
+    def open_chat(name: str) -> WebPage:
+        query = urlencode({"url": server.url, "token": ALICE, "thread": new_id()})
+        pages.append(WebPage(browser, f"{origin}/{name}?{query}", token=None, size=(900, 900)))
+        return pages[-1]
+
+    yield open_chat
+    for page in pages:
+        print("\n".join(page.console_lines()))
+        page.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,20 +52,20 @@ class Chat:
     input: str
     send: str
     messages: str
-    again: Callable[[Page], None]
+    again: Callable[[WebPage], None]
     stop: str
 
-    def say(self, page: Page, words: str) -> None:
+    def say(self, page: WebPage, words: str) -> None:
         page.fill(self.input, words)
         page.click(self.send)
 
-    def visible_texts(self, page: Page) -> list[str]:
+    def visible_texts(self, page: WebPage) -> list[str]:
         """The words on the page, without buttons."""
         texts = [text.removesuffix("Edit").removesuffix("Again").strip() for text in page.texts(self.messages)]
         return [text for text in texts if text]
 
 
-def answer_again(page: Page) -> None:
+def answer_again(page: WebPage) -> None:
     page.hover(COPILOT_ANSWER)
     page.click("[data-testid=copilot-regenerate-button]")
 
@@ -139,22 +168,6 @@ def test_P15_a_person_decides_on_a_call_of_the_agents_own(
     assert expected in model_page(server)[-1]
 
 
-def test_P15_a_message_edited_in_copilotkit_takes_the_place_of_what_followed(show: PageMaker, server: Scripted):
-    script(server, Answer(text="to the first"), Answer(text="to the second"), Answer(text="to the edited"))
-    page = show(COPILOT.page)
-    COPILOT.say(page, "first")
-    page.wait("text=to the first")
-    COPILOT.say(page, "second")
-    page.wait("text=to the second")
-    page.hover(f"{COPILOT_USER}:has-text('first')")
-    page.click(f"{COPILOT_USER}:has-text('first') >> [data-testid=copilot-edit-button]")
-    page.wait("text=to the edited")
-    assert COPILOT.visible_texts(page) == ["first, edited", "to the edited"]
-    page.reload()
-    page.wait("text=to the edited")
-    assert COPILOT.visible_texts(page) == ["first, edited", "to the edited"]
-
-
 def test_P15_a_tool_of_the_page_is_carried_out_once_and_its_result_goes_on(show: PageMaker, server: Scripted):
     # The ids that a model without ids gives, and the same again in the next turn.
     script(server, Answer(calls=(call("paint", '{"colour": "red"}'),)), Answer(text="It is red."))
@@ -167,30 +180,3 @@ def test_P15_a_tool_of_the_page_is_carried_out_once_and_its_result_goes_on(show:
     assert page.evaluate("window.painted") == ["red", "blue"]
     assert page.texts(CALL) == ['paint: "painted red"', 'paint: "painted blue"']
     assert model_page(server)[-1] == "tool: painted blue"
-
-
-def test_P15_a_call_of_a_reply_that_was_lost_is_not_carried_out(show: PageMaker, server: Scripted):
-    script(server, LOST_ANSWER, Answer(text="Whole."))
-    page = show(ASSISTANT.page)
-    ASSISTANT.say(page, "go")
-    page.wait("text=Whole.")
-    assert page.evaluate("window.painted") is None
-    # It goes on showing the message that it was at, whatever a snapshot says: until the page is loaded again.
-    page.reload()
-    page.wait("text=Whole.")
-    assert ASSISTANT.visible_texts(page) == ["go", "Whole."]
-
-
-def test_P15_a_message_edited_in_assistant_ui_takes_the_place_of_what_followed(show: PageMaker, server: Scripted):
-    script(server, Answer(text="to the first"), Answer(text="to the second"), Answer(text="to the edited"))
-    page = show(ASSISTANT.page)
-    ASSISTANT.say(page, "first")
-    page.wait("text=to the first")
-    ASSISTANT.say(page, "second")
-    page.wait("text=to the second")
-    page.click(f"{USER}:has-text('second') >> text=Edit")
-    page.fill("[data-testid=edit]", "changed")
-    page.click("button:text-is('Change')")
-    page.wait("text=to the edited")
-    assert ASSISTANT.visible_texts(page) == ["first", "to the first", "changed", "to the edited"]
-    assert model_page(server) == ["user: first", "assistant: to the first", "user: changed"]

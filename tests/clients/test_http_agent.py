@@ -3,9 +3,9 @@
 import pytest
 
 from recto.ids import new_id
-from recto.testing.model_server import Answer, failure
+from recto.testing.model_server import Answer
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
-from tests.clients.agents import Client, ClientMaker, ClientState, function_of, result, tool, user
+from tests.clients.agents import ClientMaker, ClientState, function_of, result, tool, user
 from tests.clients.scripts import LOST_ANSWER, call, model_page, script
 
 ASK = tool("ask", question={"type": "string"})
@@ -129,27 +129,6 @@ def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: Client
     state = check_events(make().say("go", tools=[tool("paint", colour={"type": "string"})]))
     assert state.read_texts == ["user: go", "assistant: Whole."]
     assert (state.unanswered, state.pending or []) == ([], [])
-
-
-def test_P15_a_run_that_fails_is_told_in_words_and_the_next_one_goes_on(make: ClientMaker, server: Scripted):
-    script(server, failure(400, "no such model"))
-    client = make()
-    state = client.say("hello")
-    assert (state.types[-1], state.events[-1]["code"]) == ("RUN_ERROR", "model_failed")
-    assert "no such model" not in str(state.events[-1]["message"])
-    assert check_events(client.say("again")).read_texts[-1] == f"assistant: {PLAIN.text}"
-
-
-def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: ClientMaker, server: Scripted):
-    script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."))
-    first: Client = make()
-    before = first.say("weather?")
-    other = make(threadId=first.thread)
-    state = check_events(other.run())
-    assert [row["role"] for row in state.messages] == ["user", "assistant", "tool", "assistant"]
-    assert (state.read_texts, state.unanswered) == (before.read_texts, [])
-    check_events(other.say("thanks"))
-    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
 
 
 def test_P15_a_state_is_shared_by_the_client_and_the_tools_of_the_server(make: ClientMaker, server: Scripted):

@@ -3,7 +3,6 @@
 It may be stopped, killed and started again. Urls are signed with a key the tests know, so that they can sign others.
 """
 
-import asyncio
 import base64
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,10 @@ from recto.conversation.log import Entry
 from recto.conversation.messages import UserMessage
 from recto.files.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.store.store import open_store
 from recto.testing.answer_bytes import wire_at
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
-from tests.end_to_end.harness import assert_calls_were_stored_as_sent
+from tests.end_to_end.harness import assert_calls_were_stored_as_sent, read_log
 from tests.end_to_end.world import ServerHere
 from tests.page.page_rules import orphans
 from tests.support.client import RUNS, HttpReply, ReceivedEvent, parse_events, request
@@ -227,14 +225,7 @@ class FileWorld(ServerHere):
     # What is stored
 
     def log(self, thread: str) -> Sequence[Entry]:
-        return asyncio.run(self._log(thread))
-
-    async def _log(self, thread: str) -> Sequence[Entry]:
-        store = await open_store(self.database)
-        try:
-            return await store.log.read_after(thread)
-        finally:
-            await store.close()
+        return read_log(self.database, thread)
 
     def users(self, thread: str) -> list[UserMessage]:
         return [entry for entry in self.log(thread) if isinstance(entry, UserMessage)]

@@ -1,6 +1,5 @@
 """R1-R10, R15: a session of 300 steps with the tools of the shipped coder, every page held to what was said before."""
 
-import asyncio
 import json
 import random
 import sqlite3
@@ -15,9 +14,9 @@ from recto.agents.folders import SHIPPED
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, ToolMessage, words_of
 from recto.ids import new_id
-from recto.store.store import open_store
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
+from tests.end_to_end.harness import read_log
 from tests.naive_pages import COMMAND, READ, SEARCH, PageSettings, ToolRule, check_page, paths_named, rows_of
 from tests.support.client import ask, run
 
@@ -134,14 +133,7 @@ class Played:
         self.rows = rows
 
     def log(self) -> Sequence[Entry]:
-        return asyncio.run(self._log())
-
-    async def _log(self) -> Sequence[Entry]:
-        store = await open_store(f"sqlite:///{self.data / 'recto.db'}")
-        try:
-            return await store.log.read_after(self.thread)
-        finally:
-            await store.close()
+        return read_log(f"sqlite:///{self.data / 'recto.db'}", self.thread)
 
     def stored_rows(self) -> list[tuple[object, ...]]:
         """The rows of the log as the database has them."""

@@ -1,13 +1,12 @@
 """Fixtures for tests of the page: a server with a scripted model, one with the demo model, and a browser."""
 
 from collections.abc import Generator
-from pathlib import Path
 from typing import Unpack
 
 import pytest
 
 from recto.testing.process import ServerProcess
-from tests.api.scripted_server import KEYS, Scripted, scripted_server
+from tests.api.scripted_server import KEYS, Scripted, agent_server
 from tests.clients.node import NodeProcess
 from tests.web.page import PageOpener, PageOptions, WebPage
 
@@ -53,17 +52,8 @@ You help.
 
 @pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
-    folder = tmp_path_factory.mktemp("web")
-    write_agent(folder / "agents" / "helper")
-    settings = {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper"}
-    with scripted_server(folder / "data", settings) as server:
+    with agent_server(tmp_path_factory.mktemp("web"), AGENT, TOOLS) as server:
         yield server
-
-
-def write_agent(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    (folder / "AGENT.md").write_text(AGENT, "utf-8")
-    (folder / "tools.py").write_text(TOOLS, "utf-8")
 
 
 @pytest.fixture

@@ -37,7 +37,9 @@ class WebPage:
         token, at = options.get("token", ALICE), options.get("at", "")
         beside = options.get("beside")
         browser: dict[str, Json] = {"beside": beside._name} if beside else {"options": browser_options(options)}
-        node.ask("open", name=self._name, url=f"{url}/#token={token}" if token else f"{url}/{at}", **browser)
+        node.ask(
+            "open", name=self._name, url=f"{url}/#token={token}" if token else f"{url}/{at}" if at else url, **browser
+        )
         if token and at:
             self.go(at)
 
@@ -64,6 +66,9 @@ class WebPage:
 
     def click(self, where: str) -> None:
         self.run("await page.locator(args.where).first().click()", where=where)
+
+    def hover(self, where: str) -> None:
+        self.run("await page.locator(args.where).hover()", where=where)
 
     def wait(self, where: str, state: str = "visible") -> None:
         """Wait until an element is visible, or `hidden`."""

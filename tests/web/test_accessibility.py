@@ -1,4 +1,4 @@
-"""Accessibility of the start page and of conversations in both themes, checked by axe. Other modules check their views."""
+"""Accessibility of the start page and of conversations in both themes, checked by axe."""
 
 import pytest
 

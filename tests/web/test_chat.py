@@ -6,10 +6,10 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.ids import new_id
 from recto.testing.model_server import Answer, failure
 from tests.api.scripted_server import Scripted
 from tests.end_to_end.world import wait_until
+from tests.support.client import ask
 from tests.web.page import WRITE, PageOpener, WebPage
 
 pytestmark = pytest.mark.full
@@ -17,15 +17,6 @@ PLAIN = "one two three four five six"
 LAST = "section.turn:last-of-type"
 STOP, UNDO = "role=button[name='Stop generating']", "role=button[name='Restore removed messages']"
 RETRY, FORK, COPY = (f"role=button[name='{name}']" for name in ("Try again", "Fork from here", "Copy response"))
-
-
-def create_thread(server: Scripted, *messages: str) -> str:
-    """Create a thread with these messages and their answers. Return its id."""
-    thread = new_id()
-    for text in messages:
-        body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": text}]}
-        assert b"RUN_FINISHED" in server.post(body, accept="text/event-stream").body
-    return thread
 
 
 def answers(page: WebPage) -> list[str]:
@@ -59,7 +50,7 @@ def test_P17_an_answer_streams_and_can_be_stopped(open_page: PageOpener, server:
 
 
 def test_R12_a_retry_replaces_the_answer_and_undo_restores_it(open_page: PageOpener, server: Scripted):
-    page = open_page(at=f"#/threads/{create_thread(server, 'Tell me')}")
+    page = open_page(at=f"#/threads/{server.create_thread('Tell me')}")
     page.wait(f"text={PLAIN}")
     server.answers[:] = [Answer(text="Something else.")]
     page.click(f"{LAST} >> {RETRY}")
@@ -74,7 +65,7 @@ def test_R12_a_retry_replaces_the_answer_and_undo_restores_it(open_page: PageOpe
 def test_R12_edit_moves_a_message_into_the_box_and_undo_restores_the_conversation(
     open_page: PageOpener, server: Scripted
 ):
-    page = open_page(at=f"#/threads/{create_thread(server, 'First words', 'Second words')}")
+    page = open_page(at=f"#/threads/{server.create_thread('First words', 'Second words')}")
     page.wait("text=Second words")
     page.fill(WRITE, "half a thought")
     page.run("await page.locator('.turn').first().hover()")
@@ -97,7 +88,7 @@ def test_R12_edit_moves_a_message_into_the_box_and_undo_restores_the_conversatio
 
 
 def test_R12_changed_files_are_restored_on_request(open_page: PageOpener, server: Scripted):
-    page = open_page(at=f"#/threads/{create_thread(server, 'Change my files')}")
+    page = open_page(at=f"#/threads/{server.create_thread('Change my files')}")
     page.wait("text=Change my files")
     page.run("""
       await page.route('**/rollback', async (route) => {
@@ -123,7 +114,7 @@ def test_R12_changed_files_are_restored_on_request(open_page: PageOpener, server
 def test_R13_a_summary_on_demand_shows_its_progress(
     open_page: PageOpener, server: Scripted, locale: str, label: str, state: str
 ):
-    thread = create_thread(server, *(f"Number {number} " + "of many words " * 200 for number in range(4)))
+    thread = server.create_thread(*(f"Number {number} " + "of many words " * 200 for number in range(4)))
     page = open_page(at=f"#/threads/{thread}", locale=locale)
     page.wait("text=Number 3")
     server.answers[:] = [Answer(text="They counted.", hold=server.go)]
@@ -136,7 +127,7 @@ def test_R13_a_summary_on_demand_shows_its_progress(
 
 
 def test_P17_a_fork_is_a_separate_thread(open_page: PageOpener, server: Scripted):
-    thread = create_thread(server, "Fork me", "And leave this")
+    thread = server.create_thread("Fork me", "And leave this")
     page = open_page(at=f"#/threads/{thread}")
     page.wait("text=And leave this")
     page.run("await page.locator('.turn').first().hover()")
@@ -209,7 +200,7 @@ def test_P17_a_message_sent_during_a_run_is_queued(open_page: PageOpener, server
 
 
 def test_P17_two_tabs_of_one_thread_show_the_same(open_page: PageOpener, server: Scripted):
-    thread = create_thread(server, "Both see this")
+    thread = server.create_thread("Both see this")
     one = open_page(at=f"#/threads/{thread}")
     two = open_page(at=f"#/threads/{thread}", beside=one)
     two.wait("text=Both see this")
@@ -277,7 +268,7 @@ def test_an_empty_thread_offers_agents_and_suggestions(
 
 
 def test_P17_the_log_sticks_to_its_end_unless_the_user_scrolled_up(open_page: PageOpener, server: Scripted):
-    thread = create_thread(server, *(f"Fill {number}" for number in range(12)))
+    thread = server.create_thread(*(f"Fill {number}" for number in range(12)))
     page = open_page(at=f"#/threads/{thread}", size=(900, 500))
     page.wait("text=Fill 11")
     assert from_end(page) < 50
@@ -292,8 +283,7 @@ def test_P17_the_log_sticks_to_its_end_unless_the_user_scrolled_up(open_page: Pa
     before = top(page)
     server.answers[:] = [Answer(text=lines)]
     # A message from another device does not scroll this page.
-    body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": "More"}]}
-    assert b"RUN_FINISHED" in server.post(body, accept="text/event-stream").body
+    assert b"RUN_FINISHED" in server.post(ask("More", thread=thread), accept="text/event-stream").body
     page.evaluate("document.dispatchEvent(new Event('visibilitychange', {bubbles: true}))")
     page.wait_until("[...document.querySelectorAll('.plain-text')].at(-1).innerText === 'More'")
     assert abs(top(page) - before) < 2
@@ -328,7 +318,7 @@ def test_P17_a_screen_reader_announces_the_complete_answer(open_page: PageOpener
 def test_P17_a_conversation_fits_a_phone(open_page: PageOpener, server: Scripted):
     wide = "| " + " | ".join("column" for _ in range(20)) + " |\n|" + "---|" * 20 + "\n\n```\n" + "x" * 400 + "\n```\n"
     server.answers[:] = [Answer(text=wide + "\n" + "w" * 300)]
-    page = open_page(at=f"#/threads/{create_thread(server, 'y' * 200)}", size=(375, 700), touch=True)
+    page = open_page(at=f"#/threads/{server.create_thread('y' * 200)}", size=(375, 700), touch=True)
     page.wait(".code-block")
     assert page.evaluate("document.documentElement.scrollWidth") == 375
     assert page.evaluate("document.querySelector('.log-scroll').scrollWidth <= 375") is True

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted
 from tests.support.client import request
@@ -40,12 +39,9 @@ def expect_harmless(page: WebPage, server: Scripted) -> None:
     assert other_origins == []
 
 
-def ask(server: Scripted, text: str, *answers: Answer) -> str:
+def create_thread(server: Scripted, text: str, *answers: Answer) -> str:
     server.answers.extend(answers)
-    thread = new_id()
-    body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": text}]}
-    assert b"RUN_FINISHED" in server.post(body, accept="text/event-stream").body
-    return thread
+    return server.create_thread(text)
 
 
 def test_an_answer_is_markdown_without_html_while_it_streams_and_after_a_reload(
@@ -62,13 +58,13 @@ def test_an_answer_is_markdown_without_html_while_it_streams_and_after_a_reload(
 
 
 def test_user_messages_and_titles_are_plain_text(open_page: PageOpener, server: Scripted):
-    thread = ask(server, BLOCKS[:9000], Answer(text="Understood."))
+    thread = create_thread(server, BLOCKS[:9000], Answer(text="Understood."))
     for number, text in enumerate(HOSTILE[:20]):
         title = " ".join(text.split())[:200]
         reply = request(
             server.url,
             "PATCH",
-            f"/api/v1/agent/threads/{ask(server, f'thread {number}')}",
+            f"/api/v1/agent/threads/{create_thread(server, f'thread {number}')}",
             {"title": title},
             token=ALICE,
         )
@@ -81,7 +77,9 @@ def test_user_messages_and_titles_are_plain_text(open_page: PageOpener, server: 
 
 def test_results_arguments_and_reasoning_are_plain_text(open_page: PageOpener, server: Scripted):
     call = Call(name="weather", arguments=json.dumps({"city": BLOCKS}), id="call_0")
-    thread = ask(server, "How is the weather?", Answer(text="", calls=(call,)), Answer(text="Bad.", reasoning=BLOCKS))
+    thread = create_thread(
+        server, "How is the weather?", Answer(text="", calls=(call,)), Answer(text="Bad.", reasoning=BLOCKS)
+    )
     page = open_page(at=f"#/threads/{thread}")
     page.wait("text=Bad.")
     page.run("for (const one of await page.locator('main summary').all()) await one.click()")
@@ -99,7 +97,7 @@ def test_cards_show_hostile_text_as_text(open_page: PageOpener, server: Scripted
         Call(name="show", arguments=json.dumps({"nodes": nodes[at : at + 60]}), id=f"call_{at}")
         for at in range(0, len(nodes), 60)
     ]
-    thread = ask(server, "Show it.", Answer(text="", calls=tuple(calls)), Answer(text="There it is."))
+    thread = create_thread(server, "Show it.", Answer(text="", calls=tuple(calls)), Answer(text="There it is."))
     page = open_page(at=f"#/threads/{thread}")
     page.wait("text=There it is.")
     expect_harmless(page, server)

@@ -10,9 +10,9 @@ from recto.conversation.json import Json, load
 from recto.ids import new_id
 from recto.models.ports import Usage
 from recto.testing.model_server import Answer, Call
-from tests.api.scripted_server import ALICE, Scripted, scripted_server
+from tests.api.scripted_server import ALICE, Scripted, agent_server
 from tests.support.client import ask, request
-from tests.web.conftest import write_agent
+from tests.web.conftest import AGENT, TOOLS
 from tests.web.page import WRITE, PageOpener, WebPage
 
 pytestmark = pytest.mark.full
@@ -40,10 +40,8 @@ TOO_WIDE = """[...document.querySelectorAll('.inspector *')]
 def priced(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
     """Return a server whose model has a price and whose agent folds all but the newest read of a file."""
     folder = tmp_path_factory.mktemp("inspected")
-    write_agent(folder / "agents" / "helper")
     (folder / "prices.toml").write_text(PRICES, "utf-8")
-    settings = {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper"}
-    with scripted_server(folder / "data", {**settings, "RECTO_PRICES": str(folder / "prices.toml")}) as server:
+    with agent_server(folder, AGENT, TOOLS, prices=folder / "prices.toml") as server:
         yield server
 
 

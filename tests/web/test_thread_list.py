@@ -2,7 +2,6 @@
 
 import pytest
 
-from recto.ids import new_id
 from tests.api.scripted_server import ALICE, BOB, Scripted
 from tests.end_to_end.world import wait_until
 from tests.support.client import request
@@ -12,22 +11,13 @@ pytestmark = pytest.mark.full
 TITLES = ".thread-title"
 
 
-def create_thread(server: Scripted, text: str, token: str = ALICE) -> str:
-    """Create a thread with a message and its answer. Return its id."""
-    thread = new_id()
-    body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": text}]}
-    reply = server.post(body, token=token, accept="text/event-stream")
-    assert b"RUN_FINISHED" in reply.body
-    return thread
-
-
 def item(title: str) -> str:
     return f"{TITLES} >> text='{title}'"
 
 
 def test_P17_the_list_groups_threads_by_day_and_opens_them(open_page: PageOpener, server: Scripted):
-    thread = create_thread(server, "Plan the garden party")
-    create_thread(server, "Nobody else sees this", token=BOB)
+    thread = server.create_thread("Plan the garden party")
+    server.create_thread("Nobody else sees this", token=BOB)
     page = open_page()
     page.wait(item("Plan the garden party"))
     assert "Today" in page.texts(".threads h2")
@@ -39,8 +29,8 @@ def test_P17_the_list_groups_threads_by_day_and_opens_them(open_page: PageOpener
 
 
 def test_P17_the_list_can_be_searched_and_says_if_nothing_matches(open_page: PageOpener, server: Scripted):
-    create_thread(server, "A needle in the hay")
-    create_thread(server, "Only straw")
+    server.create_thread("A needle in the hay")
+    server.create_thread("Only straw")
     page = open_page()
     page.wait(item("Only straw"))
     page.fill("#search", "NEEDLE")
@@ -51,7 +41,7 @@ def test_P17_the_list_can_be_searched_and_says_if_nothing_matches(open_page: Pag
 
 
 def test_P17_a_thread_can_be_renamed_in_the_list(open_page: PageOpener, server: Scripted):
-    thread = create_thread(server, "An old name")
+    thread = server.create_thread("An old name")
     page = open_page()
     page.run("await page.locator('li', {hasText: args.title}).hover()", title="An old name")
     page.click("role=button[name='Rename: An old name']")
@@ -64,7 +54,7 @@ def test_P17_a_thread_can_be_renamed_in_the_list(open_page: PageOpener, server: 
 
 
 def test_P17_a_deleted_thread_can_be_restored_for_a_few_seconds(open_page: PageOpener, server: Scripted):
-    restored, deleted = create_thread(server, "Keep me after all"), create_thread(server, "Away with me")
+    restored, deleted = server.create_thread("Keep me after all"), server.create_thread("Away with me")
     page = open_page()
     for title in ("Keep me after all", "Away with me"):
         page.wait(item(title))
@@ -86,7 +76,7 @@ def test_P17_a_deleted_thread_can_be_restored_for_a_few_seconds(open_page: PageO
 
 def test_P17_scrolling_loads_older_threads(open_page: PageOpener, server: Scripted):
     for number in range(60):
-        create_thread(server, f"Old thread {number}")
+        server.create_thread(f"Old thread {number}")
     page = open_page()
     page.wait(item("Old thread 59"))
     page.run("await page.locator('.thread-end').scrollIntoViewIfNeeded()")
@@ -120,7 +110,7 @@ def test_shortcuts_work_and_the_question_mark_lists_them(open_page: PageOpener):
 
 
 def test_on_a_phone_the_list_is_an_overlay(open_page: PageOpener, server: Scripted):
-    create_thread(server, "On the way")
+    server.create_thread("On the way")
     page = open_page(size=(375, 700), touch=True)
     page.wait(WRITE)
     assert page.evaluate("document.documentElement.scrollWidth <= 375") is True

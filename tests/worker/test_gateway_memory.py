@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from recto.config.access_settings import GatewaySettings
@@ -102,6 +103,12 @@ async def a_relay(folder: Path, memory: int = MIB) -> AsyncGenerator[Relay]:
     await parts.store.close()
 
 
+@pytest.fixture
+async def relay(tmp_path: Path) -> AsyncGenerator[Relay]:
+    async with a_relay(tmp_path) as relay:
+        yield relay
+
+
 async def two_requests(relay: Relay) -> tuple[RelayedRequest, RelayedRequest]:
     """Answer a request, then send one that continues its conversation."""
     messages = reads(2, 10)
@@ -118,39 +125,36 @@ def newest(relay: Relay, owner: str = "ann") -> SentRequest:
     return relay.gateway.parts.memory.requests.find(owner, "openai")[-1].request
 
 
-async def test_X3_only_new_messages_of_a_conversation_are_parsed(tmp_path: Path):
-    async with a_relay(tmp_path) as relay:
-        messages = reads(4, 10)
-        await relay.ask(messages[:-2])
-        first = newest(relay)
-        exchange = await relay.ask(messages, temperature=1)
-        assert count_shared(newest(relay), first) == len(messages) - 2
-        assert relay.gateway.parts.memory.requests.find("ann", "openai")[0].request is newest(relay)
-        async with a_relay(tmp_path / "other", memory=0) as other:
-            assert (await other.ask(messages, temperature=1)).page.body == exchange.page.body
+async def test_X3_only_new_messages_of_a_conversation_are_parsed(relay: Relay, tmp_path: Path):
+    messages = reads(4, 10)
+    await relay.ask(messages[:-2])
+    first = newest(relay)
+    exchange = await relay.ask(messages, temperature=1)
+    assert count_shared(newest(relay), first) == len(messages) - 2
+    assert relay.gateway.parts.memory.requests.find("ann", "openai")[0].request is newest(relay)
+    async with a_relay(tmp_path / "other", memory=0) as other:
+        assert (await other.ask(messages, temperature=1)).page.body == exchange.page.body
 
 
-async def test_X3_a_request_takes_nothing_from_another_owner_or_after_the_gateway_forgot(tmp_path: Path):
-    async with a_relay(tmp_path) as relay:
-        messages = reads(2, 10)
-        await relay.ask(messages)
-        first = newest(relay)
-        await relay.ask(messages, "bob")
-        assert count_shared(newest(relay, "bob"), first) == 0
-        relay.gateway.parts.memory.clear()
-        await relay.ask(messages)
-        assert count_shared(newest(relay), first) == 0
+async def test_X3_a_request_takes_nothing_from_another_owner_or_after_the_gateway_forgot(relay: Relay):
+    messages = reads(2, 10)
+    await relay.ask(messages)
+    first = newest(relay)
+    await relay.ask(messages, "bob")
+    assert count_shared(newest(relay, "bob"), first) == 0
+    relay.gateway.parts.memory.clear()
+    await relay.ask(messages)
+    assert count_shared(newest(relay), first) == 0
 
 
-async def test_X3_a_message_that_cannot_be_read_is_refused_as_long_as_it_is_there(tmp_path: Path):
-    async with a_relay(tmp_path) as relay:
-        messages: list[Json] = [*reads(2, 10), {"role": "wizard"}]
-        for more in range(3):
-            exchange = await relay.ask([*messages, *[user(f"{number}") for number in range(more)]])
-            (part,) = exchange.manifest.parts
-            assert "messages[5].role: 'wizard' is no role" in part.reason
-        exchange = await relay.ask([*messages[:-1], user("Then mend it.")])
-        assert len(exchange.manifest.parts) == len(messages) + 2
+async def test_X3_a_message_that_cannot_be_read_is_refused_as_long_as_it_is_there(relay: Relay):
+    messages: list[Json] = [*reads(2, 10), {"role": "wizard"}]
+    for more in range(3):
+        exchange = await relay.ask([*messages, *[user(f"{number}") for number in range(more)]])
+        (part,) = exchange.manifest.parts
+        assert "messages[5].role: 'wizard' is no role" in part.reason
+    exchange = await relay.ask([*messages[:-1], user("Then mend it.")])
+    assert len(exchange.manifest.parts) == len(messages) + 2
 
 
 def a_parsed_request(words: str, size: int, predecessors: Sequence[ParsedRequest] = ()) -> ParsedRequest:
@@ -201,29 +205,26 @@ def test_X3_of_an_owner_so_many_parsed_requests_are_kept():
 # Answered pages
 
 
-async def test_X3_the_answered_page_before_a_request_is_in_memory_and_the_same_as_in_the_store(tmp_path: Path):
-    async with a_relay(tmp_path) as relay:
-        first, second = await two_requests(relay)
-        assert await relay.page_before(second) == (first.page.body, 0)
-        body, reads = await relay.page_before(second)
-        assert body == first.page.body
-        assert reads > 0
+async def test_X3_the_answered_page_before_a_request_is_in_memory_and_the_same_as_in_the_store(relay: Relay):
+    first, second = await two_requests(relay)
+    assert await relay.page_before(second) == (first.page.body, 0)
+    body, reads = await relay.page_before(second)
+    assert body == first.page.body
+    assert reads > 0
 
 
-async def test_X3_an_answered_page_that_cleaning_may_have_deleted_is_read_from_the_store(tmp_path: Path):
-    async with a_relay(tmp_path) as relay:
-        first, second = await two_requests(relay)
-        relay.now += PAGE_LIFE
-        body, reads = await relay.page_before(second)
-        assert body == first.page.body
-        assert reads > 0
+async def test_X3_an_answered_page_that_cleaning_may_have_deleted_is_read_from_the_store(relay: Relay):
+    first, second = await two_requests(relay)
+    relay.now += PAGE_LIFE
+    body, reads = await relay.page_before(second)
+    assert body == first.page.body
+    assert reads > 0
 
 
-async def test_X3_a_gateway_that_forgets_reads_the_answered_page_from_the_store(tmp_path: Path):
-    async with a_relay(tmp_path) as relay:
-        _, second = await two_requests(relay)
-        relay.gateway.parts.memory.clear()
-        assert (await relay.page_before(second))[1] > 0
+async def test_X3_a_gateway_that_forgets_reads_the_answered_page_from_the_store(relay: Relay):
+    _, second = await two_requests(relay)
+    relay.gateway.parts.memory.clear()
+    assert (await relay.page_before(second))[1] > 0
 
 
 def answered_page(run: str, size: int) -> AnsweredPage:

@@ -94,32 +94,35 @@ async def a_recorded_run(
         await store.close()
 
 
-async def test_P7_the_first_delta_is_stored_at_once(tmp_path: Path):
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncGenerator[RecordedRun]:
     async with a_recorded_run(tmp_path) as run:
-        await run.recorder.emit([STARTED, text_event("first")])
-        assert await run.until_stored(2) == ["TEXT_MESSAGE_START", "first"]
+        yield run
 
 
-async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_path: Path):
-    async with a_recorded_run(tmp_path) as run:
-        await run.recorder.write(RunChange(entered=True), [RunStarted(thread="t", run="r")])
-        await run.recorder.emit([STARTED, text_event("first")])
-        assert await run.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
+async def test_P7_the_first_delta_is_stored_at_once(run: RecordedRun):
+    await run.recorder.emit([STARTED, text_event("first")])
+    assert await run.until_stored(2) == ["TEXT_MESSAGE_START", "first"]
+
+
+async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(run: RecordedRun):
+    await run.recorder.write(RunChange(entered=True), [RunStarted(thread="t", run="r")])
+    await run.recorder.emit([STARTED, text_event("first")])
+    assert await run.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
 
 
 async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: RecordedRun, monkeypatch: pytest.MonkeyPatch
 ):
-    async with a_recorded_run(tmp_path) as run:
-        clock = LoopClock(monkeypatch)
-        await run.begin()
-        for piece in ("a", "b", "c"):
-            await run.recorder.emit([text_event(piece)])
-        clock.advance(LONG - 1)
-        await settle()
-        assert await run.event_names() == ["TEXT_MESSAGE_START", "first"]
-        clock.advance(1)
-        assert await run.until_stored(3) == ["TEXT_MESSAGE_START", "first", "abc"]
+    clock = LoopClock(monkeypatch)
+    await run.begin()
+    for piece in ("a", "b", "c"):
+        await run.recorder.emit([text_event(piece)])
+    clock.advance(LONG - 1)
+    await settle()
+    assert await run.event_names() == ["TEXT_MESSAGE_START", "first"]
+    clock.advance(1)
+    assert await run.until_stored(3) == ["TEXT_MESSAGE_START", "first", "abc"]
 
 
 async def test_P7_deltas_that_have_grown_large_do_not_wait(tmp_path: Path):
@@ -149,33 +152,31 @@ async def test_P7_all_that_was_said_is_stored_in_its_order(tmp_path: Path):
         assert 3 < len(event_names) < 300
 
 
-async def test_P7_a_write_carries_what_was_said_before_it_in_the_same_commit(tmp_path: Path):
-    async with a_recorded_run(tmp_path) as run:
-        await run.begin()
-        await run.recorder.emit([text_event(" and")])
-        await run.recorder.emit([text_event(" last")])
-        before = run.database.writes
-        message = AssistantMessage(id="m", time=now(), parts=(Text(text="first and last"),))
-        write_result = await run.recorder.write(RunChange(entries=(message,)), [TextEnded(message="m")])
-        assert run.database.writes == before + 1
-        assert (await run.event_names())[2:] == [" and last", "TEXT_MESSAGE_END"]
-        assert (write_result.last_event, write_result.last_seq) == (4, 1)
-        assert [entry.id for entry in await run.store.log.read_after(run.lease.thread)] == ["m"]
+async def test_P7_a_write_carries_what_was_said_before_it_in_the_same_commit(run: RecordedRun):
+    await run.begin()
+    await run.recorder.emit([text_event(" and")])
+    await run.recorder.emit([text_event(" last")])
+    before = run.database.writes
+    message = AssistantMessage(id="m", time=now(), parts=(Text(text="first and last"),))
+    write_result = await run.recorder.write(RunChange(entries=(message,)), [TextEnded(message="m")])
+    assert run.database.writes == before + 1
+    assert (await run.event_names())[2:] == [" and last", "TEXT_MESSAGE_END"]
+    assert (write_result.last_event, write_result.last_seq) == (4, 1)
+    assert [entry.id for entry in await run.store.log.read_after(run.lease.thread)] == ["m"]
 
 
-async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_published(tmp_path: Path):
-    async with a_recorded_run(tmp_path) as run:
-        listener = asyncio.create_task(hear(run))
-        await run.begin()
-        await lose(run.store, run.lease)
-        with pytest.raises(LeaseLost):
-            await run.recorder.write(RunChange(), [text_event("never")])
-        with pytest.raises(LeaseLost):
-            await say_until_refused(run.recorder)
-        with pytest.raises(LeaseLost):
-            await run.recorder.write(RunChange(), [DONE])
-        run.hub.close()
-        assert await listener == ["TEXT_MESSAGE_START", "first"] == await run.event_names()
+async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_published(run: RecordedRun):
+    listener = asyncio.create_task(hear(run))
+    await run.begin()
+    await lose(run.store, run.lease)
+    with pytest.raises(LeaseLost):
+        await run.recorder.write(RunChange(), [text_event("never")])
+    with pytest.raises(LeaseLost):
+        await say_until_refused(run.recorder)
+    with pytest.raises(LeaseLost):
+        await run.recorder.write(RunChange(), [DONE])
+    run.hub.close()
+    assert await listener == ["TEXT_MESSAGE_START", "first"] == await run.event_names()
 
 
 async def say_until_refused(recorder: Recorder) -> None:
@@ -207,17 +208,16 @@ async def test_P7_nothing_is_heard_before_it_is_stored(tmp_path: Path):
         assert await asyncio.gather(*readers) == [event_names, event_names, event_names]
 
 
-async def test_P7_a_commit_that_is_held_up_keeps_its_events_from_readers(tmp_path: Path):
-    async with a_recorded_run(tmp_path) as run:
-        reader = asyncio.create_task(hear(run))
-        run.database.gate.clear()
-        writing = asyncio.create_task(run.recorder.write(RunChange(), [STARTED, DONE]))
-        await settle()
-        assert await run.event_names() == []
-        assert not reader.done()
-        run.database.gate.set()
-        await writing
-        assert await reader == ["TEXT_MESSAGE_START", "RUN_FINISHED"]
+async def test_P7_a_commit_that_is_held_up_keeps_its_events_from_readers(run: RecordedRun):
+    reader = asyncio.create_task(hear(run))
+    run.database.gate.clear()
+    writing = asyncio.create_task(run.recorder.write(RunChange(), [STARTED, DONE]))
+    await settle()
+    assert await run.event_names() == []
+    assert not reader.done()
+    run.database.gate.set()
+    await writing
+    assert await reader == ["TEXT_MESSAGE_START", "RUN_FINISHED"]
 
 
 async def test_P7_a_model_faster_than_the_store_has_to_wait_for_it(tmp_path: Path):
@@ -249,18 +249,16 @@ async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path
         assert "".join((await run.event_names())[1:-1]) == "x" + "y" * 101
 
 
-async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said(tmp_path: Path):
-    async with a_recorded_run(tmp_path) as run:
-        await run.begin()
-        await run.recorder.emit([text_event("too late")])
-        await run.recorder.close()
-        await settle()
-        assert await run.event_names() == ["TEXT_MESSAGE_START", "first"]
+async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said(run: RecordedRun):
+    await run.begin()
+    await run.recorder.emit([text_event("too late")])
+    await run.recorder.close()
+    await settle()
+    assert await run.event_names() == ["TEXT_MESSAGE_START", "first"]
 
 
 @pytest.mark.parametrize("events", [[], [text_event("a"), text_event("b")]], ids=["nothing", "two deltas"])
-async def test_P7_a_write_returns_the_number_of_its_last_event(tmp_path: Path, events: Sequence[Event]):
-    async with a_recorded_run(tmp_path) as run:
-        await run.begin()
-        result = await run.recorder.write(RunChange(), events)
-        assert result.last_event == len(await run.event_names()) == 2 + bool(events)
+async def test_P7_a_write_returns_the_number_of_its_last_event(run: RecordedRun, events: Sequence[Event]):
+    await run.begin()
+    result = await run.recorder.write(RunChange(), events)
+    assert result.last_event == len(await run.event_names()) == 2 + bool(events)

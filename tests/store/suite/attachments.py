@@ -13,7 +13,7 @@ from recto.errors import Conflict, FileRefused, NotFound
 from recto.ids import new_id
 from recto.store.ports import Admission
 from recto.store.store import Store
-from tests.store.suite.samples import START, admission, at
+from tests.store.suite.samples import START, admission, all_pages, at
 
 SIZE = 10
 NO_LIMIT = 0
@@ -59,15 +59,9 @@ async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
     return count, tuple(sorted(blobs))
 
 
-async def pages(store: Store, size: int) -> list[Attachment]:
-    results: list[Attachment] = []
-    cursor: str | None = None
-    while True:
-        page = await store.files.list_page("ann", cursor, size)
-        results += page.attachments
-        cursor = page.next
-        if cursor is None:
-            return results
+async def list_attachments(store: Store, size: int) -> list[Attachment]:
+    pages = await all_pages(lambda cursor: store.files.list_page("ann", cursor, size))
+    return [one for page in pages for one in page.attachments]
 
 
 async def fill(store: Store, owner: str, files: int) -> None:
@@ -126,7 +120,7 @@ class AttachmentSuite:
         await add(store, "bob")
         expected = new[::-1]
         for size in (1, 2, 5, 9):
-            assert await pages(store, size) == expected
+            assert await list_attachments(store, size) == expected
         assert (await store.files.list_page("nobody", None, 9)).attachments == ()
 
     @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.store.suite.samples import (
     START,
     admission,
     admit,
+    all_pages,
     at,
     begin,
     claim_names,
@@ -190,19 +191,15 @@ class ClaimSuite:
         assert await claim_names(store, NODE, at(0)) == ["a1", "b1", "a2", "b2"]
 
     async def test_P8_runs_are_listed_newest_first(self, store: Store):
-        behind, cursor, result = ids_behind(), None, list[str]()
+        behind = ids_behind()
         for number in range(5):
             await store.runs.admit(behind(f"r{number}"))
         await store.runs.admit(behind("elsewhere", thread="thread-2"))
-        while True:
-            page = await store.runs.list_page("ann", "thread-1", cursor, 2)
-            result += [run.name for run in page.runs]
-            # Inputs may be long and are not read for a list.
-            assert {run.input for run in page.runs} == {b""}
-            cursor = page.next
-            if cursor is None:
-                break
-        assert result == ["r4", "r3", "r2", "r1", "r0"]
+        pages = await all_pages(lambda cursor: store.runs.list_page("ann", "thread-1", cursor, 2))
+        # Inputs may be long and are not read for a list.
+        assert [(run.name, run.input) for page in pages for run in page.runs] == [
+            (f"r{n}", b"") for n in (4, 3, 2, 1, 0)
+        ]
 
     async def test_P13_queued_messages_have_the_order_of_admission(self, store: Store):
         behind = ids_behind()

@@ -10,7 +10,7 @@ from recto.errors import Conflict, LimitReached, NotFound
 from recto.page.prompt.reminder import Dataset
 from recto.store.files.datasets import DatasetChange, StoredDataset
 from recto.store.store import Store
-from tests.store.suite.samples import START, at
+from tests.store.suite.samples import START, all_pages, at
 
 TOGETHER = 12
 EVERYBODY = ("*",)
@@ -23,14 +23,8 @@ def dataset(id: str = "d1", *shared_with: str, owner: str = "ann", seconds: floa
 
 
 async def list_datasets(store: Store, user: str = "ann", size: int = 99) -> list[str]:
-    results: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await store.datasets.list_page(user, cursor, size)
-        results += [one.id for one in page.datasets]
-        cursor = page.next
-        if cursor is None:
-            return results
+    pages = await all_pages(lambda cursor: store.datasets.list_page(user, cursor, size))
+    return [one.id for page in pages for one in page.datasets]
 
 
 async def usable(store: Store, user: str, *ids: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Sample runs, changes and entries. Times are fixed, never read from a clock."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
 
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import NotFound
@@ -13,6 +15,14 @@ LEASE = timedelta(seconds=30)
 NODE = Claimant(node="node-1", boot="boot-1", lease=LEASE)
 OTHER_NODE = Claimant(node="node-2", boot="boot-2", lease=LEASE)
 PLENTY = 1000
+
+
+class ListPage(Protocol):
+    @property
+    def next(self) -> str | None: ...
+
+
+PageT = TypeVar("PageT", bound=ListPage)
 
 
 def at(seconds: float) -> datetime:
@@ -81,3 +91,11 @@ async def has_run(store: Store, owner: str, name: str) -> bool:
     except NotFound:
         return False
     return True
+
+
+async def all_pages(read: Callable[[str | None], Awaitable[PageT]]) -> list[PageT]:
+    """Return all pages of a list. `read` returns the page at a cursor."""
+    pages = [await read(None)]
+    while pages[-1].next is not None:
+        pages.append(await read(pages[-1].next))
+    return pages

@@ -15,7 +15,18 @@ from recto.store.threads.history import HistoryQuery
 from recto.store.threads.thread_rows import StoppedRun, StoredThread
 from recto.store.threads.threads import ForkOptions, ThreadsQuery
 from tests.store.suite.calls import call
-from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, events, message_of
+from tests.store.suite.samples import (
+    NODE,
+    START,
+    admission,
+    admit,
+    all_pages,
+    at,
+    begin,
+    claim_names,
+    events,
+    message_of,
+)
 
 TOGETHER = 20
 
@@ -67,7 +78,7 @@ class ThreadSuite:
         expected = [f"thread-{number}" for number in (6, 5, 4, 3, 2, 1, 0)]
         assert await list_threads(store) == expected
         for size in (1, 2, 3, 7):
-            assert await pages(store, size) == expected
+            assert await list_in_pages(store, size) == expected
 
     async def test_a_list_can_be_filtered_by_agent_and_archive(self, store: Store):
         for number, agent in enumerate(("vibe", "chat", "vibe")):
@@ -116,7 +127,7 @@ class ThreadSuite:
         }
         expected = {"PLAN": ["a", "b", "e"], "0%": ["a"], "_": ["b"], "柱": ["c"], "\\": ["d"], "zz": list[str]()}
         assert result == expected
-        assert await pages(store, 1, search="plan") == ["e", "b", "a"]
+        assert await list_in_pages(store, 1, search="plan") == ["e", "b", "a"]
 
     async def test_a_title_of_the_user_is_never_overwritten(self, store: Store):
         lease = await begin(store, "r1")
@@ -214,15 +225,10 @@ async def list_threads(store: Store, *, owner: str = "ann", search: str | None =
     return [thread.id for thread in (await store.threads.list_page(owner, ThreadsQuery(search=search))).threads]
 
 
-async def pages(store: Store, size: int, search: str | None = None) -> Sequence[str]:
-    results: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await store.threads.list_page("ann", ThreadsQuery(cursor=cursor, limit=size, search=search))
-        results += [thread.id for thread in page.threads]
-        cursor = page.next
-        if cursor is None:
-            return results
+async def list_in_pages(store: Store, size: int, search: str | None = None) -> list[str]:
+    query = ThreadsQuery(limit=size, search=search)
+    pages = await all_pages(lambda cursor: store.threads.list_page("ann", replace(query, cursor=cursor)))
+    return [thread.id for page in pages for thread in page.threads]
 
 
 async def end(store: Store, name: str, outcome: str, thread: str = "thread-1") -> str:
