@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -33,7 +33,12 @@ def bundled_files(folder: Path, is_other: Callable[[tuple[str, ...]], bool]) -> 
 
 
 def _walk(root: Path, folder: Path, above: tuple[str, ...]) -> Iterator[BundledFile]:
-    for entry in _entries(folder):
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
         names = (*above, entry.name)
         if not is_offered(names):
             continue
@@ -45,15 +50,6 @@ def _walk(root: Path, folder: Path, above: tuple[str, ...]) -> Iterator[BundledF
                 yield BundledFile(path="/".join(names), size=entry.stat().st_size)
         except OSError:
             continue
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder by name; none if it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
 
 
 def is_offered(names: tuple[str, ...]) -> bool:
@@ -87,15 +83,11 @@ def _unknown(skill: Skill, path: str) -> str:
     paths = [file.path for file in skill.files]
     plain = path[:LONGEST_PATH].strip("/")
     inside = [candidate for candidate in paths if candidate.startswith(f"{plain}/")] if plain else []
-    near = inside or _same_name(plain, paths) or get_close_matches(plain, paths, n=5)
+    same_name = [candidate for candidate in paths if candidate.rpartition("/")[2] == plain.rpartition("/")[2]]
+    near = inside or same_name or get_close_matches(plain, paths, n=5)
     there_are = f"Did you mean: {_format_paths(near)}" if near else f"Its files: {_format_paths(paths)}"
     missing = f"Skill {skill.name!r} has no file {_quote_path(path)}."
     return f"{missing} {there_are}. Ask for one of them by its path as it stands."
-
-
-def _same_name(path: str, paths: Iterable[str]) -> list[str]:
-    last = path.rpartition("/")[2]
-    return [candidate for candidate in paths if candidate.rpartition("/")[2] == last]
 
 
 def _format_paths(paths: list[str]) -> str:

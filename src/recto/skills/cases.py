@@ -6,7 +6,7 @@ An inverted index over their tags selects them; the same data gives the same ord
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import Field
 from recto.config.problem import Fault, FileProblem
 from recto.config.table_check import Table, TableForm, Word, check, value_fault
 from recto.page.prompt.system_prompt import Case
-from recto.skills.localized import VARIANT, FileLanguage, LocalizedFile, read_localized
+from recto.skills.localized import VARIANT, FileLanguage, read_localized
 from recto.skills.safe_path import UnreadableFile
 
 CASES = "cases"
@@ -84,7 +84,10 @@ def best_cases(
     A link alone selects no case.
     """
     matched: defaultdict[int, list[str]] = defaultdict(list)
-    for key, value in _distinct(values).items():
+    distinct: dict[str, str] = {}
+    for value in values:
+        distinct.setdefault(_normalise(value), value.strip())
+    for key, value in distinct.items():
         for place in index.by_tag.get(key, ()):
             matched[place].append(value)
     rules = {
@@ -102,14 +105,6 @@ def best_cases(
         )
         for place in best
     )
-
-
-def _distinct(values: Iterable[str]) -> dict[str, str]:
-    """Return the values by normal form, each in its first spelling."""
-    distinct: dict[str, str] = {}
-    for value in values:
-        distinct.setdefault(_normalise(value), value.strip())
-    return distinct
 
 
 def _normalise(text: str) -> str:
@@ -167,7 +162,7 @@ def _read_case(
     try:
         document = read_localized(folder, file, language, strict=True)
     except UnreadableFile as error:
-        return None, (FileProblem(file=file, line=None, text=f"{error} {LEFT_OUT}"),)
+        return None, (FileProblem(file=file, text=f"{error} {LEFT_OUT}"),)
     table, faults = check(document.settings, FORM)
     match = VARIANT.fullmatch(name)
     id = table.id or (match["stem"] if match else file.stem)
@@ -176,17 +171,12 @@ def _read_case(
         tags=tuple(dict.fromkeys(table.tags)),
         rule_ids=tuple(dict.fromkeys(table.rule_ids)),
     )
-    faults = (*faults, *_further(document, case, ids))
+    # Unreadable settings have faults already.
+    if not document.settings.faults:
+        if not document.body:
+            faults = (*faults, Fault(line=document.end_line, text=NO_CONTENT))
+        if id in ids:
+            faults = (*faults, value_fault(document.settings, ("id",), id, "another case has that id already"))
     if faults:
         return None, document.problems([Fault(line=fault.line, text=f"{fault.text} {LEFT_OUT}") for fault in faults])
     return case, () if case.tags else document.problems([Fault(line=document.end_line, text=NO_TAGS)])
-
-
-def _further(document: LocalizedFile, case: TaggedCase, ids: Collection[str]) -> Iterator[Fault]:
-    """Yield faults that the schema does not find. Unreadable settings have faults already."""
-    if document.settings.faults:
-        return
-    if not document.body:
-        yield Fault(line=document.end_line, text=NO_CONTENT)
-    if case.case.id in ids:
-        yield value_fault(document.settings, ("id",), case.case.id, "another case has that id already")

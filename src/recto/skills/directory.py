@@ -12,7 +12,7 @@ from recto.conversation.messages import ToolOffer
 from recto.page.prompt.reminder import Locale
 from recto.page.text.tokens import TokenCounter
 from recto.page.wire.openai import encode_tool
-from recto.skills.skill import CORE, Scenario, Skill
+from recto.skills.skill import CORE, Skill
 
 USE_SKILL = "use_skill"
 ABOUT = {
@@ -142,9 +142,16 @@ def use_skill_offer(
     if before <= tokens:
         return offer(WHOLE)
     detail = _fitting(skills, tokens, size)
-    # The note tells people what the directory leaves out.
     tokens_now = size(detail)
-    losses = "only their names are told" if detail.characters == 0 else ", ".join(_list_losses(skills, detail))
+    # The note tells people what the directory leaves out.
+    details = {
+        "triggers": not detail.triggers and any(skill.triggers for skill in skills),
+        "scenarios": not detail.scenarios and any(skill.scenarios for skill in skills),
+    }
+    left_out = " and ".join(name for name, is_lost in details.items() if is_lost)
+    lost = [f"{left_out} left out"] if left_out else []
+    lost += [f"descriptions cut to {detail.characters} characters"] if detail.characters else []
+    losses = "only their names are told" if detail.characters == 0 else ", ".join(lost)
     template = OVER if tokens_now > tokens else SHORTENING
     return replace(
         offer(detail),
@@ -161,21 +168,15 @@ def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int
         if size(detail) <= tokens:
             return detail
     whole = max(len(one_line(skill.description)) for skill in skills)
-    characters = _longest(whole, lambda most: size(replace(LEAST, characters=most)) <= tokens)
-    return replace(LEAST, characters=characters)
-
-
-def _longest(whole: int, fits: Callable[[int], bool]) -> int:
-    """Return the most characters below `whole` that fit. SHORTEST is known to fit."""
     most = SHORTEST
-    # From short to long, to count few texts that are much too long.
-    while most * 2 < whole and fits(most * 2):
+    # Find the longest that fits, from short to long, to count few texts that are much too long.
+    while most * 2 < whole and size(replace(LEAST, characters=most * 2)) <= tokens:
         most *= 2
     fails = most * 2
     while fails - most > 1:
         middle = (most + fails) // 2
-        most, fails = (middle, fails) if fits(middle) else (most, middle)
-    return most
+        most, fails = (middle, fails) if size(replace(LEAST, characters=middle)) <= tokens else (most, middle)
+    return replace(LEAST, characters=most)
 
 
 def _example(skills: Sequence[Skill], wording: Locale) -> str:
@@ -192,24 +193,14 @@ def _more(skill: Skill, detail: _Detail, wording: Locale) -> Iterator[str]:
     if detail.triggers and skill.triggers:
         yield TRIGGERS[wording].format(words=between.join(map(one_line, skill.triggers)))
     if detail.scenarios and skill.scenarios:
-        yield SCENARIOS[wording].format(words=between.join(_scenario(one, wording) for one in skill.scenarios))
-
-
-def _scenario(scenario: Scenario, wording: Locale) -> str:
-    description = one_line(scenario.description)
-    return DESCRIBED[wording].format(name=scenario.name, description=description) if description else scenario.name
+        scenarios = [
+            DESCRIBED[wording].format(name=one.name, description=text)
+            if (text := one_line(one.description))
+            else one.name
+            for one in skill.scenarios
+        ]
+        yield SCENARIOS[wording].format(words=between.join(scenarios))
 
 
 def _cut(text: str, characters: int | None) -> str:
     return text if characters is None or len(text) <= characters else text[: characters - 1] + MARK
-
-
-def _list_losses(skills: Sequence[Skill], detail: _Detail) -> Iterator[str]:
-    left_out = [
-        *(["triggers"] if not detail.triggers and any(skill.triggers for skill in skills) else []),
-        *(["scenarios"] if not detail.scenarios and any(skill.scenarios for skill in skills) else []),
-    ]
-    if left_out:
-        yield f"{' and '.join(left_out)} left out"
-    if detail.characters:
-        yield f"descriptions cut to {detail.characters} characters"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from recto.conversation.locale import language
 from recto.conversation.message_files import one_line
 from recto.conversation.ui.compile_ui import HINTS
-from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt
 from recto.skills.cases import BEST, ScoredCase, best_cases
 from recto.skills.known_data import (
@@ -21,7 +20,7 @@ from recto.skills.known_data import (
     without,
     words_in,
 )
-from recto.skills.skill import BIRTH_INFO, BundledFile, Skill
+from recto.skills.skill import BIRTH_INFO, Skill
 from recto.skills.sop import AnyOf, Differs, Missing, Sop, SopStep, next_sop_step, sop_text
 
 TITLES: Mapping[str, Mapping[str, str]] = {
@@ -146,6 +145,12 @@ def expert(skill: Skill, data: KnownData, options: ExpertInput) -> Expert:
     rule_ids = (scenario.name, *scenario.rule_ids) if scenario else ()
     cases = best_cases(skill.cases, features(data), rule_ids, options.max_cases)
     sop = skill.sop or default_sop(skill, options.locale)
+    wording, count = language(options.locale), options.files_listed
+    rules = [sop.tool_rules if sop else "", options.tool_rules, LEAVING[wording].format(skill=skill.name)]
+    if skill.files:
+        files = [f"- {one_line(file.path)}" for file in skill.files[:count]]
+        files += [MORE_FILES[wording].format(count=len(skill.files) - count)] if len(skill.files) > count else []
+        rules.append("\n".join((FILES[wording], *files)))
     prompt = Prompt(
         title=skill.heading,
         identity=skill.identity,
@@ -153,7 +158,7 @@ def expert(skill: Skill, data: KnownData, options: ExpertInput) -> Expert:
         sop=_sop_section(skill, sop, data, options.locale) if sop else "",
         cases=tuple(scored.case for scored in cases),
         data=tuple(_data(skill, data, options)),
-        rules="\n\n".join(filter(None, _rules(skill, sop, options))),
+        rules="\n\n".join(filter(None, rules)),
     )
     return Expert(prompt=prompt, step=next_sop_step(sop, data) if sop else None, cases=cases)
 
@@ -219,19 +224,3 @@ def _data_title(skill: Skill, path: str, options: ExpertInput) -> str:
         return one_line(options.titles[path])
     title = options.titles.get(name) or TITLES[wording].get(name, name)
     return one_line(f"{title} · {rest}" if rest else title)
-
-
-def _rules(skill: Skill, sop: Sop | None, options: ExpertInput) -> Iterator[str]:
-    wording = language(options.locale)
-    yield sop.tool_rules if sop else ""
-    yield options.tool_rules
-    yield LEAVING[wording].format(skill=skill.name)
-    yield _files(skill.files, options.files_listed, wording)
-
-
-def _files(files: tuple[BundledFile, ...], count: int, wording: Locale) -> str:
-    if not files:
-        return ""
-    lines = [f"- {one_line(file.path)}" for file in files[:count]]
-    more = [MORE_FILES[wording].format(count=len(files) - count)] if len(files) > count else []
-    return "\n".join((FILES[wording], *lines, *more))

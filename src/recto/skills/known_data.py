@@ -107,8 +107,11 @@ def _lines(value: Json, indent: str) -> Iterator[str]:
                 yield from _entry(key, inner, indent)
         case Sequence() if not isinstance(value, str):
             for number, inner in enumerate(value, start=1):
-                row = _row(inner)
-                yield from _entry(f"{number}", inner, indent) if row is None else (f"{indent}- {row}",)
+                pairs = [(key, _line(one)) for key, one in inner.items()] if isinstance(inner, Mapping) else []
+                row = "; ".join(f"{key}: {line}" for key, line in pairs) if pairs else _line(inner)
+                # An item that needs several lines is an entry.
+                is_long = row is None or any(line is None for _, line in pairs)
+                yield from _entry(f"{number}", inner, indent) if is_long else (f"{indent}- {row}",)
         case _:
             yield f"{indent}- {_plain(value)}"
 
@@ -120,14 +123,6 @@ def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
         return
     yield f"{indent}- {key}:"
     yield from _lines(value, f"{indent}  ")
-
-
-def _row(value: Json) -> str | None:
-    """Return an item of a list as one line; None if it needs several."""
-    if not isinstance(value, Mapping):
-        return _line(value)
-    pairs = [(key, _line(inner)) for key, inner in value.items()]
-    return None if any(line is None for _, line in pairs) else "; ".join(f"{key}: {line}" for key, line in pairs)
 
 
 def _line(value: Json) -> str | None:

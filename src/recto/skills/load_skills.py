@@ -70,32 +70,26 @@ class ReadSop(NamedTuple):
 def read_sop(raw: bytes, needs: Needs) -> ReadSop:
     """Return the procedure of a file for a skill that may read `needs`."""
     values = read_settings(raw)
-    table, faults = check(values, _form(values))
+    steps = values.values.get("steps")
+    form = TableForm(
+        root=SopTable,
+        tables={("steps", str(number)): StepTable for number in range(len(steps) if isinstance(steps, list) else 0)},
+        mixed={("rules",): TEXT_OR_LIST, ("tool_rules",): TEXT_OR_LIST},
+    )
+    table, faults = check(values, form)
     if faults:
         return ReadSop(Sop(), faults)
     reading = _Conditions(values=values, needs=needs)
-    steps = [_step(number, step, reading) for number, step in enumerate(table.steps)]
+    sop_steps: list[SopStep] = []
+    for number, step in enumerate(table.steps):
+        # YAML values have no other types.
+        condition = cast("Mapping[str, Json] | None", step.when)
+        when = None if condition is None else reading.condition(condition, ("steps", number, "when"))
+        name = step.id.strip()
+        sop_steps.append(SopStep(id=name, title=step.title.strip() or name, text=step.text.strip(), when=when))
     faults = (*_step_faults(table.steps, values), *reading.faults)
-    sop = Sop(steps=tuple(steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
+    sop = Sop(steps=tuple(sop_steps), rules=table.rules.strip(), tool_rules=table.tool_rules.strip())
     return ReadSop(sop, faults, () if faults else tuple(_warnings(sop, values)))
-
-
-def _form(values: Values) -> TableForm[SopTable]:
-    steps = values.values.get("steps")
-    count = len(steps) if isinstance(steps, list) else 0
-    return TableForm(
-        root=SopTable,
-        tables={("steps", str(number)): StepTable for number in range(count)},
-        mixed={("rules",): TEXT_OR_LIST, ("tool_rules",): TEXT_OR_LIST},
-    )
-
-
-def _step(number: int, step: StepTable, reading: _Conditions) -> SopStep:
-    # What came from YAML has no other types.
-    condition = cast("Mapping[str, Json] | None", step.when)
-    when = None if condition is None else reading.condition(condition, ("steps", number, "when"))
-    name = step.id.strip()
-    return SopStep(id=name, title=step.title.strip() or name, text=step.text.strip(), when=when)
 
 
 def _step_faults(steps: Sequence[StepTable], values: Values) -> Iterator[Fault]:
@@ -138,15 +132,15 @@ class _Conditions:
         """Return a condition that requires all entries of a table."""
         if not isinstance(table, dict) or not table:
             return self._wrong(place, table, f"it is a table of conditions. Known: {', '.join(KINDS)}")
-        return _all([self._one(str(name), value, (*place, name)) for name, value in table.items()])
-
-    def _one(self, name: str, value: Json, place: YamlPath) -> Condition:
-        kind = KINDS.get(name)
-        if kind is None:
-            text = f"there is no condition {short(name)} in {dotted(place[:-1])}{nearest(name, KINDS)}."
-            self.faults.append(Fault(line=self.values.names.get(place, 1), text=text))
-            return AllOf(of=())
-        return kind(self, value, place)
+        conditions: list[Condition] = []
+        for name, value in table.items():
+            if kind := KINDS.get(str(name)):
+                conditions.append(kind(self, value, (*place, name)))
+                continue
+            text = f"there is no condition {short(str(name))} in {dotted(place)}{nearest(str(name), KINDS)}."
+            self.faults.append(Fault(line=self.values.names.get((*place, name), 1), text=text))
+            conditions.append(AllOf(of=()))
+        return _all(conditions)
 
     def missing(self, value: Json, place: YamlPath) -> Condition:
         """Parse `missing`: at least one path has no value."""
@@ -198,7 +192,9 @@ class _Conditions:
             return ""
         path = value.strip()
         if not self.needs.may_ask(path):
-            self._wrong(place, value, f"conditions use only paths in profile_fields. {_describe_paths(self.needs)}")
+            own = [f"skill_data.{self.needs.skill}"] if self.needs.has_data else []
+            paths = ", ".join([*self.needs.fields, *own, *PLAIN])
+            self._wrong(place, value, f"conditions use only paths in profile_fields. Known: {paths}")
         return path
 
     def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
@@ -227,11 +223,6 @@ def _all(of: Sequence[Condition]) -> Condition:
 
 def _any(of: Sequence[Condition]) -> Condition:
     return of[0] if len(of) == 1 else AnyOf(of=tuple(of))
-
-
-def _describe_paths(needs: Needs) -> str:
-    own = [f"skill_data.{needs.skill}"] if needs.has_data else []
-    return f"Known: {', '.join([*needs.fields, *own, *PLAIN])}"
 
 
 FILE, SOP_FILE = "SKILL.md", "sop.yaml"
@@ -268,7 +259,8 @@ def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
     except FileNotFoundError:
         return LoadedSkills()
     except OSError as error:
-        return _no_folder(folder, error)
+        text = f"skills cannot be read from it ({error.strerror}). Make it a folder of skills, or remove it."
+        return LoadedSkills(broken={folder.name: (FileProblem(file=folder, text=text),)})
     skills: dict[str, Skill] = {}
     broken: dict[str, tuple[FileProblem, ...]] = {}
     warnings: list[FileProblem] = []
@@ -279,7 +271,7 @@ def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
         elif read.skill.name in skills:
             other = skills[read.skill.name].folder.name
             text = f"another skill is named {read.skill.name} already, in {other}. Rename one of them."
-            broken[path.name] = (FileProblem(file=path / FILE, line=None, text=text),)
+            broken[path.name] = (FileProblem(file=path / FILE, text=text),)
         else:
             skills[read.skill.name] = read.skill
             warnings.extend(read.warnings)
@@ -294,23 +286,18 @@ def _is_folder(path: Path) -> bool:
         return True
 
 
-def _no_folder(folder: Path, error: OSError) -> LoadedSkills:
-    text = f"skills cannot be read from it ({error.strerror}). Make it a folder of skills, or remove it."
-    return LoadedSkills(broken={folder.name: (FileProblem(file=folder, line=None, text=text),)})
-
-
 def _load_skill(folder: Path, locale: str) -> _Read:
     try:
         names = [path.name for path in folder.iterdir()]
     except OSError as error:
         text = f"it cannot be read ({error.strerror}). Fix or remove it."
-        return _Read(problems=(FileProblem(file=folder, line=None, text=text),))
+        return _Read(problems=(FileProblem(file=folder, text=text),))
     if FILE not in names:
-        return _Read(problems=(FileProblem(file=folder, line=None, text=NO_FILE),))
+        return _Read(problems=(FileProblem(file=folder, text=NO_FILE),))
     try:
         document = read_localized(folder, folder / FILE, FileLanguage(locale=locale, names=names), strict=False)
     except UnreadableFile as error:
-        return _Read(problems=(FileProblem(file=folder / FILE, line=None, text=str(error)),))
+        return _Read(problems=(FileProblem(file=folder / FILE, text=str(error)),))
     return _complete(folder, names, locale, document)
 
 
@@ -321,12 +308,15 @@ def _complete(folder: Path, names: list[str], locale: str, document: LocalizedFi
     problems = (*read.problems, *sop_problems)
     if problems:
         return _Read(problems=problems)
-    case_names = _case_names(folder) if CASES in names else []
+    try:
+        case_names = [path.name for path in (folder / CASES).iterdir()] if CASES in names else []
+    except OSError:
+        case_names = []
     cases, case_warnings = read_cases(folder, FileLanguage(locale=locale, names=case_names))
     files = bundled_files(folder, _is_read)
     warnings = [*read.warnings, *sop_warnings, *case_warnings]
     if len(files) > MOST_FILES:
-        warnings.append(FileProblem(file=folder, line=None, text=MORE_FILES))
+        warnings.append(FileProblem(file=folder, text=MORE_FILES))
     return _Read(
         skill=replace(read.skill, sop=sop, cases=cases, files=files[:MOST_FILES]),
         warnings=tuple(warnings),
@@ -343,15 +333,8 @@ def _load_sop(
     try:
         sop, faults, warnings = read_sop(read_within(folder, document.file, LONGEST), needs)
     except UnreadableFile as error:
-        return None, (FileProblem(file=document.file, line=None, text=str(error)),), ()
+        return None, (FileProblem(file=document.file, text=str(error)),), ()
     return sop, document.problems(faults), document.problems(warnings)
-
-
-def _case_names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in (folder / CASES).iterdir()]
-    except OSError:
-        return []
 
 
 def _is_read(names: tuple[str, ...]) -> bool:

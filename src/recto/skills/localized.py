@@ -46,12 +46,14 @@ class LocalizedFile:
 
     def problems(self, faults: Iterable[Fault]) -> tuple[FileProblem, ...]:
         """Return the faults as problems of their files, sorted by line."""
-        return tuple([self._problem(fault) for fault in sorted(faults, key=lambda fault: fault.line)])
-
-    def _problem(self, fault: Fault) -> FileProblem:
-        if self.variant is not None and fault.line > VARIANT_LINES:
-            return FileProblem(file=self.variant, line=fault.line - VARIANT_LINES, text=fault.text)
-        return FileProblem(file=self.file, line=fault.line, text=fault.text)
+        variant = self.variant
+        problems = [
+            FileProblem(file=variant, line=fault.line - VARIANT_LINES, text=fault.text)
+            if variant is not None and fault.line > VARIANT_LINES
+            else fault.in_file(self.file)
+            for fault in sorted(faults, key=lambda fault: fault.line)
+        ]
+        return tuple(problems)
 
 
 def read_localized(folder: Path, file: Path, language: FileLanguage, *, strict: bool) -> LocalizedFile:

@@ -7,7 +7,7 @@ kept as they are, or left out with a warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Annotated, cast
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.config.problem import Fault, FileProblem
-from recto.config.table_check import Table, TableForm, Word, check, line_of, short, value_fault
+from recto.config.table_check import Table, TableForm, Word, check, line_of, matching, short, value_fault
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
 from recto.skills.known_data import PLAIN, SKILL_DATA
@@ -38,10 +38,7 @@ NO_BODY = "it has no text below its settings. Describe the expert there."
 NAMES_OR_TABLE = "it is a list of names, or a table of names, each with description and rule_ids"
 
 
-def _tool(value: str) -> str:
-    if not TOOL_NAME.fullmatch(value):
-        raise ValueError("it is the name of a tool: 1 to 64 letters, digits, - or _")
-    return value
+ToolName = Annotated[str, matching(TOOL_NAME, "it is the name of a tool: 1 to 64 letters, digits, - or _")]
 
 
 def _path(value: str) -> str:
@@ -77,8 +74,8 @@ class OwnTable(Table):
     requires_birth_info: bool = False
     requires_compute: bool = False
     compute_type: str = ""
-    compute_tool: Annotated[str, AfterValidator(_tool)] = ""
-    collect_tool: Annotated[str, AfterValidator(_tool)] = ""
+    compute_tool: ToolName = ""
+    collect_tool: ToolName = ""
     triggers: list[Word] = Field(default_factory=list[str])
     scenarios: Annotated[dict[Word, ScenarioTable], BeforeValidator(_by_name)] = Field(
         default_factory=dict[str, ScenarioTable]
@@ -121,7 +118,8 @@ class ReadSkill:
 def skill_of(document: LocalizedFile, folder: Path) -> ReadSkill:
     """Return the skill of a file, without its procedure, cases and files, and all problems."""
     settings = document.settings
-    name = _name(settings, folder.name)
+    own_name = _text(settings.values.get("name"))
+    name = own_name if own_name and NAME.fullmatch(own_name) else folder.name
     table, needs, faults = _check_own(settings, name)
     description = _text(settings.values.get("description"))
     problems = [*settings.faults, *_check_required(settings, name, description), *faults]
@@ -175,12 +173,6 @@ def _own_faults(table: OwnTable, settings: Values, skill: str) -> Iterator[Fault
         yield value_fault(settings, ("default_scenario",), scenario, f"it is one of the scenarios. Known: {names}")
 
 
-def _name(settings: Values, folder_name: str) -> str:
-    """Return the declared name if it is valid, else the folder's."""
-    name = _text(settings.values.get("name"))
-    return name if name and NAME.fullmatch(name) else folder_name
-
-
 def _text(value: Json) -> str | None:
     """Return a scalar as text, since text without quotes may look like a number. None for other values."""
     match value:
@@ -194,8 +186,18 @@ def _text(value: Json) -> str | None:
 
 def _skill(document: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
     values = document.settings.values
-    heading, identity = _persona(document.body)
-    scenarios = _scenarios_of(table.scenarios)
+    # A heading in the first line is the title of the persona.
+    first, _, rest = document.body.partition("\n")
+    heading = HEADING.fullmatch(first)
+    # The name of each scenario is one of its rules.
+    scenarios = tuple(
+        [
+            Scenario(
+                name=name, description=one.description.strip(), rule_ids=tuple(dict.fromkeys((name, *one.rule_ids)))
+            )
+            for name, one in table.scenarios.items()
+        ]
+    )
     tools = (*_tool_names(values.get("allowed-tools")), table.compute_tool, table.collect_tool)
     metadata = values.get("metadata")
     nested: Mapping[str, Json] = metadata if isinstance(metadata, dict) else {"metadata": metadata} if metadata else {}
@@ -204,8 +206,8 @@ def _skill(document: LocalizedFile, table: OwnTable, needs: Needs, folder: Path)
     return Skill(
         name=needs.skill,
         description=_text(values.get("description")) or "",
-        heading=heading or needs.skill,
-        identity=identity,
+        heading=heading["words"] if heading else needs.skill,
+        identity=rest.strip() if heading else document.body,
         folder=folder,
         title=_title(values.get("title")),
         license=_text(values.get("license")) or "",
@@ -217,32 +219,11 @@ def _skill(document: LocalizedFile, table: OwnTable, needs: Needs, folder: Path)
         compute_tool=table.compute_tool,
         collect_tool=table.collect_tool,
         triggers=tuple(dict.fromkeys(table.triggers)),
-        scenarios=scenarios,
+        scenarios=tuple(scenarios),
         default_scenario=table.default_scenario or (scenarios[0].name if scenarios else None),
         tools=tuple(dict.fromkeys(filter(None, tools))),
         metadata={**nested, **others},
     )
-
-
-def _scenarios_of(table: Mapping[str, ScenarioTable]) -> tuple[Scenario, ...]:
-    """Return the scenarios in order. The name of each is one of its rules."""
-    return tuple(
-        [
-            Scenario(
-                name=name,
-                description=one.description.strip(),
-                rule_ids=tuple(dict.fromkeys((name, *one.rule_ids))),
-            )
-            for name, one in table.items()
-        ]
-    )
-
-
-def _persona(body: str) -> tuple[str, str]:
-    """Return the text of a heading in the first line, if any, and the rest."""
-    first, _, rest = body.partition("\n")
-    heading = HEADING.fullmatch(first)
-    return (heading["words"], rest.strip()) if heading else ("", body)
 
 
 def _title(value: Json) -> str:
@@ -285,8 +266,12 @@ def _check_required(settings: Values, name: str, description: str | None) -> Ite
 def _warnings(document: LocalizedFile, folder_name: str, name: str, description: str) -> Iterator[Fault]:
     """Yield deviations from Agent Skills and likely mistakes."""
     settings = document.settings
-    if "name" in settings.values:
-        yield from _name_warnings(settings, folder_name, name)
+    if "name" in settings.values and _text(settings.values["name"]) != name:
+        allowed = f"{NAME_RULE}, so the folder's name applies: {folder_name}"
+        yield value_fault(settings, ("name",), settings.values["name"], allowed)
+    elif "name" in settings.values and name != folder_name:
+        allowed = f"the folder is named {short(folder_name)!r}. Use one name for both"
+        yield value_fault(settings, ("name",), name, allowed)
     if "title" in settings.values and not _title(settings.values["title"]):
         allowed = f"it is one line of up to {LONGEST_TITLE} characters, so clients show the name: {name}"
         yield value_fault(settings, ("title",), settings.values["title"], allowed)
@@ -302,25 +287,11 @@ def _warnings(document: LocalizedFile, folder_name: str, name: str, description:
         )
     if not isinstance(settings.values.get("metadata"), dict | None):
         yield value_fault(settings, ("metadata",), settings.values["metadata"], "it is a table of names and values")
-    yield from _near_names(settings, {*OWN, *PUBLIC})
+    # Unknown names that resemble a setting; others are allowed.
+    names = {*OWN, *PUBLIC}
+    for unknown in [unknown for unknown in settings.values if unknown not in names]:
+        if near := get_close_matches(unknown.lower(), names, n=1, cutoff=0.8):
+            text = f"there is no setting {short(unknown)}; did you mean {near[0]}? It is kept among the metadata."
+            yield Fault(line=settings.names.get((unknown,), 1), text=text)
     if not document.body:
         yield Fault(line=document.end_line, text=NO_BODY)
-
-
-def _name_warnings(settings: Values, folder_name: str, name: str) -> Iterator[Fault]:
-    own_name = _text(settings.values["name"])
-    if own_name != name:
-        allowed = f"{NAME_RULE}, so the folder's name applies: {folder_name}"
-        yield value_fault(settings, ("name",), settings.values["name"], allowed)
-    elif name != folder_name:
-        allowed = f"the folder is named {short(folder_name)!r}. Use one name for both"
-        yield value_fault(settings, ("name",), name, allowed)
-
-
-def _near_names(settings: Values, names: Collection[str]) -> Iterator[Fault]:
-    """Yield unknown names that resemble a setting; others are allowed."""
-    for name in settings.values:
-        near = get_close_matches(name.lower(), names, n=1, cutoff=0.8) if name not in names else ()
-        if near:
-            text = f"there is no setting {short(name)}; did you mean {near[0]}? It is kept among the metadata."
-            yield Fault(line=settings.names.get((name,), 1), text=text)

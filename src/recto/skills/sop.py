@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -133,26 +132,19 @@ def next_sop_step(sop: Sop, data: KnownData) -> SopStep | None:
 
 def sop_text(sop: Sop, data: KnownData, locale: str) -> str:
     """Return the text for the model: all steps with the next one marked, its instructions, and the rules."""
-    return "\n\n".join(_paragraphs(sop, next_sop_step(sop, data), locale))
-
-
-def _paragraphs(sop: Sop, due: SopStep | None, locale: str) -> Iterator[str]:
-    wording = language(locale)
+    wording, due = language(locale), next_sop_step(sop, data)
+    paragraphs: list[str] = []
     if sop.steps:
         intro = OUTLINE[wording] if due else ALL_DONE[wording]
-        yield "\n".join(
-            (
-                intro,
-                *(
-                    f"{(DUE if step is due else NOT_DUE)} {number}. {_title(step)}"
-                    for number, step in enumerate(sop.steps, start=1)
-                ),
-            )
-        )
+        outline = [
+            f"{DUE if step is due else NOT_DUE} {number}. {_title(step)}" for number, step in enumerate(sop.steps, 1)
+        ]
+        paragraphs.append("\n".join((intro, *outline)))
     if due:
-        yield NEXT[wording].format(title=_title(due), text=due.text).rstrip()
+        paragraphs.append(NEXT[wording].format(title=_title(due), text=due.text).rstrip())
     if sop.rules:
-        yield ALWAYS[wording].format(rules=sop.rules)
+        paragraphs.append(ALWAYS[wording].format(rules=sop.rules))
+    return "\n\n".join(paragraphs)
 
 
 def _title(step: SopStep) -> str:
