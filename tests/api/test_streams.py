@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from recto.api.runs.streams import EventRenderer, EventStream, stream_again, stream_new
+from recto.api.runs.streams import EventRenderer, EventStream, stream_again
 from recto.conversation.events import ViewSnapshot
 from recto.engine.hub import Hub
 from recto.store.ports import StoredRun
@@ -89,7 +89,8 @@ async def streaming(store: Store) -> AsyncGenerator[EventStream]:
     """The stream of a new run. In the end nobody listens any more."""
     hub, hearing, before = Hub(store.events), ExitStack(), channels()
     run = await admit(store, "r1")
-    yield stream_new(hub, hearing, hearing.enter_context(hub.open_listener(run.id)), run, AS_STORED)
+    listener = hearing.enter_context(hub.open_listener(run.id))
+    yield EventStream(hub.follow_listener(listener, 0, is_new=True), AS_STORED, run, hearing)
     assert channels() == before
 
 

@@ -105,8 +105,13 @@ def parse_run(body: bytes) -> RunRequest:
 
 def check_run(value: Json, body: bytes, *, digest: bytes | None = None) -> RunRequest:
     """Validate the run request `value`, encoded as `body`. A request with server notes needs its own digest."""
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
-        raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} levels deep")
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        # Not recursive, because it guards recursion.
+        level: list[Json] = [value]
+        for _ in range(MAX_DEPTH):
+            level = [part for item in level for part in parts_of(item)]
+        if any(isinstance(item, (dict, list)) for item in level):
+            raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} levels deep")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
         raise WireError(where=field, problem=NUL_PROBLEM)
     run_input, json = check_input(value, has_notes=digest is not None), drop_copies(value)
@@ -118,14 +123,6 @@ def check_run(value: Json, body: bytes, *, digest: bytes | None = None) -> RunRe
 def digest_of(value: object) -> bytes:
     """Return a digest that is equal for equal JSON in any key order."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
-
-
-def _is_deep(value: Json) -> bool:
-    """Return True if the value exceeds the maximum depth. Not recursive, because it guards recursion."""
-    level: list[Json] = [value]
-    for _ in range(MAX_DEPTH):
-        level = [part for item in level for part in parts_of(item)]
-    return any(isinstance(item, (dict, list)) for item in level)
 
 
 def _field_with_nul(value: Json) -> str | None:

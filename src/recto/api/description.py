@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, STREAM_MEDIA, TASK, THREAD, Problem, Route, parameters_of
+from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, STREAM_MEDIA, TASK, THREAD, Problem, Route
 from recto.conversation.json import Json, dump
 
 ABOUT = """\
@@ -122,7 +122,7 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
             "schema": _without_null(one.schema()),
             "description": one.declaration.description,
         }
-        for one in parameters_of(route.handler)
+        for one in route.parameters
     ]
     content: dict[str, Json] = {}
     if route.body is not None:
@@ -278,19 +278,13 @@ def _routes(paths: Paths, tag: str) -> Iterator[str]:
                     rows += f"<tr><td><code>{name}</code></td><td>{place}</td><td>{text}</td></tr>"
                 table = f"<table>{rows}</table>" if rows else ""
                 head = f"<summary><b>{method.upper()}</b><code>{escape(path)}</code></summary>"
-                yield f"<details>{head}<p>{about}</p>{table}{''.join(_examples(route))}</details>"
-
-
-def _examples(route: Mapping[str, Json]) -> Iterator[str]:
-    body = cast("Mapping[str, Json]", route.get("requestBody") or {})
-    if body:
-        yield "<p>Body</p>" + _content(body)
-    responses = cast("Mapping[str, Mapping[str, Json]]", route.get("responses", {}))
-    for status, response in responses.items():
-        if "$ref" not in response:
-            yield _response(status, response)
-    errors = [f"<code>{escape(status)}</code>" for status, response in responses.items() if "$ref" in response]
-    yield f"<p>Errors: {', '.join(errors)}</p>" if errors else ""
+                examples, responses = "", cast("Mapping[str, Mapping[str, Json]]", route.get("responses", {}))
+                if body := cast("Mapping[str, Json]", route.get("requestBody") or {}):
+                    examples = "<p>Body</p>" + _content(body)
+                examples += "".join(_response(status, one) for status, one in responses.items() if "$ref" not in one)
+                errors = [f"<code>{escape(status)}</code>" for status, one in responses.items() if "$ref" in one]
+                examples += f"<p>Errors: {', '.join(errors)}</p>" if errors else ""
+                yield f"<details>{head}<p>{about}</p>{table}{examples}</details>"
 
 
 def _response(status: str, response: Mapping[str, Json]) -> str:

@@ -64,6 +64,20 @@ class Route:
     json: type[object] | None = None
 
     @cached_property
+    def parameters(self) -> tuple[HandlerParameter, ...]:
+        """The parameters that the handler's signature declares."""
+        parameters = list[HandlerParameter]()
+        for one in inspect.signature(self.handler, eval_str=True).parameters.values():
+            if get_origin(one.annotation) is Annotated:
+                kind, declaration = get_args(one.annotation)
+                name = declaration.alias or (one.name.replace("_", "-") if declaration.place == "header" else one.name)
+                parameter = HandlerParameter(
+                    argument=one.name, name=name, type=kind, default=one.default, declaration=declaration
+                )
+                parameters.append(parameter)
+        return tuple(sorted(parameters, key=lambda one: PLACES.index(one.declaration.place)))
+
+    @cached_property
     def answer(self) -> type[object] | None:
         """The type of the JSON response: the handler returns it, so pyright rejects a row of another shape."""
         if self.json is not None:
@@ -153,25 +167,6 @@ class HandlerParameter:
         )
         kind = Annotated[self.type, field]
         return TypeAdapter(cast("type[object]", kind))
-
-
-def parameters_of(handler: Handler) -> tuple[HandlerParameter, ...]:
-    """Return the declared parameters of a handler."""
-    parameters = list[HandlerParameter]()
-    for one in inspect.signature(handler, eval_str=True).parameters.values():
-        if get_origin(one.annotation) is Annotated:
-            kind, declaration = get_args(one.annotation)
-            name = one.name.replace("_", "-") if declaration.place == "header" else one.name
-            parameters.append(
-                HandlerParameter(
-                    argument=one.name,
-                    name=declaration.alias or name,
-                    type=kind,
-                    default=one.default,
-                    declaration=declaration,
-                )
-            )
-    return tuple(sorted(parameters, key=lambda one: PLACES.index(one.declaration.place)))
 
 
 def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) -> Mapping[str, object]:

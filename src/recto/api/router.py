@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.api.codings import pack
 from recto.api.problems import adapt_to_sdk, error_problem, http_problem, methods_response
-from recto.api.route import JSON_MEDIA, Handler, HandlerParameter, Route, parameters_of, read_parameters
+from recto.api.route import JSON_MEDIA, Route, read_parameters
 from recto.conversation.json import dump
 from recto.errors import RectoError
 
@@ -25,20 +25,11 @@ NAME = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MethodHandler:
-    """A handler, its parameters, and the status of its JSON response."""
-
-    handler: Handler
-    parameters: tuple[HandlerParameter, ...]
-    status: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class RoutedPath:
-    """A path pattern and the handlers of its methods."""
+    """A path pattern and the routes of its methods."""
 
     pattern: re.Pattern[str]
-    methods: dict[str, MethodHandler]
+    methods: dict[str, Route]
 
 
 class Api:
@@ -59,11 +50,10 @@ class Api:
             pattern = re.compile(NAME.sub(r"(?P<\1>[^/]+)", route.path))
             paths = self._patterns if pattern.groups else self._fixed
             methods = paths.setdefault(route.path, RoutedPath(pattern=pattern, methods={})).methods
-            handler = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler), status=route.status)
-            methods[route.method] = handler
+            methods[route.method] = route
             if route.method == "GET" and (route.is_open or route.answer):
                 # Clients use HEAD to check that a resource exists.
-                methods["HEAD"] = handler
+                methods["HEAD"] = route
         self._entrance = gate(self._answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,14 +85,14 @@ class Api:
                 raise HTTPException(404)
             return RedirectResponse(str(URL(scope={**request.scope, "path": other})))
         routed, request.scope["path_params"] = match
-        method = routed.methods.get(request.method)
-        if method is None:
+        route = routed.methods.get(request.method)
+        if route is None:
             return methods_response(request.method, routed.methods)
-        values = read_parameters(request, method.parameters)
-        result = await method.handler(request, **values)
+        values = read_parameters(request, route.parameters)
+        result = await route.handler(request, **values)
         if isinstance(result, Response):
             return result
-        return Response(dump(result), method.status, media_type=JSON_MEDIA)
+        return Response(dump(result), route.status, media_type=JSON_MEDIA)
 
     def _find(self, path: str) -> tuple[RoutedPath, Mapping[str, str]] | None:
         """Return the path's handlers and its path parameters."""

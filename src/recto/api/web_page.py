@@ -118,33 +118,26 @@ def _make_file(file: Path, headers: Mapping[str, str]) -> BuiltFile:
 
 async def get_web_page(request: Request) -> Response:
     """Serve the page; if it is not built, instructions how to build it and to call the API."""
-    file = _web_page(request).find(HOME)
-    if file:
-        return _respond(request, file)
-    return HTMLResponse(NOT_BUILT, headers={"content-security-policy": content_policy(script=SCRIPT)})
+    policy = {"content-security-policy": content_policy(script=SCRIPT)}
+    return _serve(request, HOME) or HTMLResponse(NOT_BUILT, headers=policy)
 
 
 async def get_icon(request: Request) -> Response:
     """Serve the page's icon."""
-    return _find(request, ICON)
+    return _serve(request, ICON) or problem(404, "not_found", NO_ASSET)
 
 
 async def get_asset(request: Request, name: AssetName) -> Response:
     """Serve a script, style or other part of the page."""
-    return _find(request, f"{ASSETS}{name}")
+    return _serve(request, f"{ASSETS}{name}") or problem(404, "not_found", NO_ASSET)
 
 
-def _find(request: Request, path: str) -> Response:
-    file = _web_page(request).find(path)
-    return _respond(request, file) if file else problem(404, "not_found", NO_ASSET)
-
-
-def _web_page(request: Request) -> WebPage:
+def _serve(request: Request, path: str) -> Response | None:
+    """Return a file of the page; None if it does not exist."""
     page: WebPage = request.app.state.web_page
-    return page
-
-
-def _respond(request: Request, file: BuiltFile) -> Response:
+    file = page.find(path)
+    if file is None:
+        return None
     packed = file.packed if accepts_gzip(request.headers) else None
     # An ETag names exact bytes, so the packed form has its own.
     coding = {} if packed is None else {"content-encoding": "gzip"}

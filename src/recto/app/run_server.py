@@ -188,7 +188,10 @@ async def _lifespan(plan: Plan, api: Api) -> AsyncGenerator[None]:
         schemas = Schemas(settings.schemas)
         tools = make_live_tools(settings, plan.available.agents, plan.available.tools, schemas)
         runtime = _runtime(plan, store, services, tools, schemas)
-        dispatcher = _dispatcher(plan, runtime)
+        lease, share = timedelta(seconds=settings.dispatch.lease), settings.dispatch.slots_of_user
+        claimant = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=share)
+        execute = partial(work, runtime)
+        dispatcher = Dispatcher(store.runs, claimant, execute, clock=now, settings=settings.dispatch)
         await dispatcher.start()
     except Exception as error:
         api.state.failure = error
@@ -242,13 +245,6 @@ async def _close(runtime: Runtime, library: Library, gateway: Gateway) -> None:
         await model.aclose()
     await runtime.store.close()
     await runtime.tracer.close()
-
-
-def _dispatcher(plan: Plan, runtime: Runtime) -> Dispatcher:
-    settings = plan.settings.dispatch
-    lease = timedelta(seconds=settings.lease)
-    claimant = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
-    return Dispatcher(runtime.store.runs, claimant, partial(work, runtime), clock=now, settings=settings)
 
 
 def _cleaning(

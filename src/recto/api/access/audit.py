@@ -62,9 +62,9 @@ class RareLines:
             return
         self._logger.warning("%s%s", what, details)
         self._more[kind] = 0
-        asyncio.get_running_loop().call_later(MINUTE, self._log_more, kind)
 
-    def _log_more(self, kind: str) -> None:
-        more = self._more.pop(kind)
-        if more:
-            self._logger.warning("%s: %d more times within a minute", kind, more)
+        def log_more() -> None:
+            if more := self._more.pop(kind):
+                self._logger.warning("%s: %d more times within a minute", kind, more)
+
+        asyncio.get_running_loop().call_later(MINUTE, log_more)

@@ -313,21 +313,17 @@ def parse_jwks(body: bytes) -> tuple[VerifyKey, ...]:
     """Return the supported keys of a set. Raises ValueError for an invalid set or one without any."""
     rows = (load_object(body) or {}).get("keys")
     rows = rows[:MOST_KEYS] if isinstance(rows, list) else []
-    keys = tuple(key for row in rows if isinstance(row, Mapping) and (key := _parse_key(row)))
+    keys = list[VerifyKey]()
+    for row in rows:
+        if not isinstance(row, Mapping) or row.get("use", "sig") != "sig":
+            continue
+        # Only public fields: if a set leaks a private key, only its public half is used.
+        public, id = {name: row[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in row}, row.get("kid")
+        with suppress(jwt.PyJWTError, ValueError, TypeError, KeyError):
+            kind = {"RSA": RSAAlgorithm, "EC": ECAlgorithm}[str(row.get("kty"))]
+            key = key_of(kind.from_jwk(public), id if isinstance(id, str) else None)
+            if key and row.get("alg", key.algorithm) == key.algorithm:
+                keys.append(key)
     if not keys:
         raise ValueError("it contains no key for RS256 or ES256")
-    return keys
-
-
-def _parse_key(row: Mapping[str, object]) -> VerifyKey | None:
-    if row.get("use", "sig") != "sig":
-        return None
-    # Only public fields: if a set leaks a private key, only its public half is used.
-    public = {name: row[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in row}
-    id = row.get("kid")
-    try:
-        kind = {"RSA": RSAAlgorithm, "EC": ECAlgorithm}[str(row.get("kty"))]
-        key = key_of(kind.from_jwk(public), id if isinstance(id, str) else None)
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
-        return None
-    return key if key and row.get("alg", key.algorithm) == key.algorithm else None
+    return tuple(keys)

@@ -20,7 +20,7 @@ from recto.api.bodies import RunRequest
 from recto.api.route import in_path, zone_of
 from recto.api.runs.admit_files import StorableRequest, find_signed_files, store_files
 from recto.api.runs.stream_join import event_renderer
-from recto.api.runs.streams import stream, stream_new, wants_stream
+from recto.api.runs.streams import EventStream, stream, wants_stream
 from recto.conversation.history import time_text
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.input.run_input import TRACEPARENT, RunInput, RunOptions, add_traceparent, read_traceparent
@@ -89,7 +89,8 @@ async def stream_run(request: Request, run_request: RunRequest, *, fallback: str
             listener = stack.enter_context(backend.runs.hub.open_listener(admission.id))
             result = await backend.runs.admit(admission)
             if result.is_new:
-                return stream_new(backend.runs.hub, stack.pop_all(), listener, result.run, render)
+                events = backend.runs.hub.follow_listener(listener, 0, is_new=True)
+                return EventStream(events, render, result.run, stack.pop_all())
             return stream(backend.runs.hub, result.run, 0, render, stack.pop_all())
     except RectoError:
         await storable.drop(backend, owner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
@@ -32,8 +32,7 @@ MESSAGES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChatMessage:
+class ChatMessage(NamedTuple):
     """The user's message as text or AG-UI parts, and its field in the request."""
 
     content: str | Sequence[Object]

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
 from recto.conversation.events import ViewSnapshot, ends_run, read_view_snapshot
-from recto.engine.hub import Hub, Listener
+from recto.engine.hub import Hub
 from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
 
@@ -89,11 +89,6 @@ def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, stack: E
     return EventStream(hub.follow(run.id, after, last=last), render, run, stack)
 
 
-def stream_new(hub: Hub, stack: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer) -> EventStream:
-    """Stream the events of a newly admitted run from a listener registered before."""
-    return EventStream(hub.follow_listener(listener, 0, is_new=True), render, run, stack)
-
-
 def stream_again(
     run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, stack: ExitStack
 ) -> EventStream:
@@ -164,8 +159,8 @@ class EventStream(Response):
                 frame = b"".join(events) or HEARTBEAT
                 for start in range(0, len(frame), PIECE_BYTES):
                     piece, has_more = frame[start : start + PIECE_BYTES], start + PIECE_BYTES < len(frame)
-                    body = {"type": "http.response.body", "body": piece, "more_body": has_more or not is_over}
-                    await write(send, body)
+                    message = {"type": "http.response.body", "body": piece, "more_body": has_more or not is_over}
+                    await write(send, message)
         if not is_over:
             await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -30,7 +30,7 @@ from recto.store.threads.thread_rows import StoredThread
 from recto.store.threads.threads import RollbackOptions, ThreadRolledBack
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.workspace.restore_files import RestorePlan, copy_folder, restore
-from recto.tools.workspace.snapshots import FolderState, Snapshots, SnapshotTurn, difference
+from recto.tools.workspace.snapshots import FolderState, SnapshotTurn, difference
 from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
 FILES, COMPACT = f"{THREAD_PATH}/files", f"{THREAD_PATH}/compact"
@@ -284,18 +284,19 @@ async def copy_files(backend: Backend, fork: StoredThread, source: str, before: 
         async with lock_of(old.folder):
             if not old.folder.is_dir():
                 return
-            finish = partial(_rewind, snapshots, new, source, state) if snapshots and state else None
-            copy = partial(copy_folder, old.folder, new.folder, most=new.most_bytes, finish=finish)
+
+            def rewind(folder: Path) -> None:
+                """Restore the earlier state in the copy, which is in `folder` until it is complete."""
+                if snapshots and state:
+                    copied = replace(new, folder=folder)
+                    content = partial(snapshots.content, source)
+                    plan = RestorePlan(before=state, now=snapshots.state(copied, source), content=content)
+                    restore(copied, plan)
+
+            copy = partial(copy_folder, old.folder, new.folder, most=new.most_bytes, finish=rewind)
             await run_in_thread(copy, name=WORKER_NAME)
     except (OSError, RectoError) as error:
         LOGGER.warning("The files of thread %s could not be copied for its fork: %s", source, error)
-
-
-def _rewind(snapshots: Snapshots, fork: Workspace, source: str, before: FolderState, folder: Path) -> None:
-    """Restore the earlier state in the copy, which is in `folder` until it is complete."""
-    copy = replace(fork, folder=folder)
-    now = snapshots.state(copy, source)
-    restore(copy, RestorePlan(before=before, now=now, content=partial(snapshots.content, source)))
 
 
 def _workspace(backend: Backend, thread: StoredThread) -> Workspace:
