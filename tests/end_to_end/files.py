@@ -58,7 +58,7 @@ MODELS = {"openai": "openai:sees", "anthropic": "anthropic:claude-sees", "blind"
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What a turn was told as, and what the model was sent in it."""
+    """The request of a turn, its events, and its model calls."""
 
     body: Mapping[str, Json]
     events: Sequence[ReceivedEvent]
@@ -78,20 +78,19 @@ class Turn:
 
     @property
     def results(self) -> list[str]:
-        """The results of tools, as readers received them."""
         return [
             str(received.event["content"]) for received in self.events if received.event["type"] == "TOOL_CALL_RESULT"
         ]
 
     @property
     def contents(self) -> list[Json]:
-        """The contents that read_files answered, file by file."""
+        """Return the file contents in the results of `read_files`."""
         return [row["content"] for result in self.results for row in rows(load(result))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Talk:
-    """Where a turn is said: the thread, the agent that answers, and whose it is."""
+    """The thread, the agent and the user of a turn."""
 
     agent: str = "en-openai"
     thread: str = field(default_factory=new_id)
@@ -99,7 +98,7 @@ class Talk:
 
 
 class FileWorld(ServerHere):
-    """The server. `answers` are given in order, then everything is answered with a word."""
+    """A server with agents that accept files. The model gives `answers` in order, then a default."""
 
     def __init__(self, folder: Path, **settings: object) -> None:
         super().__init__()
@@ -128,7 +127,7 @@ class FileWorld(ServerHere):
             self.model.__exit__(kind, error, _)
 
     def _look_back(self) -> None:
-        """Check that each call of a page has its result and that pages are stored as they were sent."""
+        """Check that each call of a page has its result, and that pages are stored as sent."""
         for model_request in self.model.requests:
             assert orphans(model_request.page, wire_at(model_request.path) or "openai") == []
         assert_calls_were_stored_as_sent(self.database, [body for bodies in self._sent.values() for body in bodies])
@@ -190,11 +189,11 @@ class FileWorld(ServerHere):
         return self.ask("POST", RUNS, body, token=token)
 
     def say(self, talk: Talk, content: Json, *answers: Answer, **rest: Json) -> Turn:
-        """A whole turn, or what one run does of it."""
+        """Run a turn with one user message."""
         return self.play(talk, a_run(talk, content, **rest), *answers)
 
     def play(self, talk: Talk, body: Mapping[str, Json], *answers: Answer) -> Turn:
-        """A run to its end: it gets these answers."""
+        """Run this request with these answers of the model."""
         before = len(self.model.requests)
         self.answers[:] = answers
         reply = self.ask("POST", RUNS, body, token=talk.token, accept="text/event-stream")
@@ -206,7 +205,7 @@ class FileWorld(ServerHere):
         return turn
 
     def attach(self, talk: Talk, *files: Mapping[str, Json]) -> str:
-        """Say a turn with uploads. Return the prefix of their ids."""
+        """Run a turn with uploads. Return the prefix of their ids."""
         self.say(talk, [words("Here."), *map(part, files)])
         return self.response_id(talk.thread)
 
@@ -215,11 +214,11 @@ class FileWorld(ServerHere):
         del self._sent[thread]
 
     def forget_all(self) -> None:
-        """Nothing that was sent is stored any more."""
+        """Skip the check of stored pages."""
         self._sent.clear()
 
     def get(self, url: str) -> HttpReply:
-        """What is behind a url, for anybody."""
+        """Fetch a URL without a credential."""
         return request(self.url, "GET", url.removeprefix(self.url), token=None)
 
     # What is stored
@@ -231,17 +230,17 @@ class FileWorld(ServerHere):
         return [entry for entry in self.log(thread) if isinstance(entry, UserMessage)]
 
     def response_id(self, thread: str) -> str:
-        """That of the newest turn."""
+        """Return the response id of the newest turn."""
         return self.users(thread)[-1].response_id
 
     def page_url(self, row: Mapping[str, Json], thread: str) -> str:
-        """The url of an upload that pages of the newest turn show."""
+        """Return the URL of an upload in pages of the newest turn."""
         admitted_at = self.users(thread)[-1].time
         assert admitted_at
         return self.signer.page_url(str(row["id"]), str(row["name"]), admitted_at)
 
     def column(self, query: str, *values: str) -> list[bytes]:
-        """What a query of the database finds, as bytes."""
+        """Return the first column of a query, as bytes."""
         with closing(sqlite3.connect(self.data / "recto.db")) as connection:
             results = cast("list[tuple[str | bytes]]", connection.execute(query, values).fetchall())
         return [one if isinstance(one, bytes) else str(one).encode() for (one,) in results]
@@ -277,17 +276,16 @@ def words(text: str) -> Json:
 
 
 def part(row: Mapping[str, Json]) -> Json:
-    """An upload as a message has it."""
     return {"type": row["type"], "source": {"type": "url", "value": row["url"]}}
 
 
 def binary(row: Mapping[str, Json]) -> Json:
-    """A picture as older clients send it."""
+    """Return a picture as older clients send it."""
     return {"type": "binary", "mimeType": row["mimeType"], "url": row["url"]}
 
 
 def inline(kind: str, data: bytes, name: str, mime_type: str) -> Json:
-    """A file whose bytes stand in the message."""
+    """Return a file part with its bytes."""
     source = {"type": "data", "value": base64_of(data), "mimeType": mime_type}
     return {"type": kind, "source": source, "metadata": {"filename": name}}
 

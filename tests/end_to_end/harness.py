@@ -86,7 +86,7 @@ CLOCK = re.compile(r"# Current time\n[^\n]+")
 
 
 class Harness:
-    """Where a test plays. `agents/helper` is the agent."""
+    """A scripted model, a data folder, and the agent `agents/helper`."""
 
     def __init__(self, folder: Path, script: Script) -> None:
         self.model = ModelServer(script)
@@ -116,12 +116,11 @@ class Harness:
 
     @property
     def received(self) -> list[bytes]:
-        """The bodies of all model calls."""
         return [request.body for request in self.model.requests]
 
     @property
     def notes(self) -> list[str]:
-        """What the tool `note` wrote down: each line a time it acted."""
+        """Return the lines that the tool `note` wrote."""
         file = self.agent / "notes.txt"
         return file.read_text().splitlines() if file.exists() else []
 
@@ -137,21 +136,20 @@ class Harness:
         return {f"RECTO_{name.upper()}": str(value) for name, value in (environment | settings).items()}
 
     def serve(self, **settings: object) -> ServerProcess:
-        """`recto serve` on the harness's port."""
         command = ["recto", "serve", "--port", str(self.port), "--data", str(self.data)]
         return ServerProcess(command, self.environment(**settings))
 
     def serve_beside(self, data: Path, **settings: object) -> ServerProcess:
-        """A second server, on a port and a folder of its own."""
+        """Return a second server with its own port and folder."""
         return ServerProcess.serve(data, self.environment(**settings))
 
     def crash(self, point: str, times: int, **settings: object) -> ServerProcess:
-        """A server that dies at a point."""
+        """Return a server that dies at a point."""
         arguments = [point, str(times), str(self.port), str(self.data), str(self.agents)]
         return ServerProcess(["tests.support.crash_server", *arguments], self.environment(**settings))
 
     def killed(self, body: Mapping[str, Json], point: str, times: int = 1) -> Reader:
-        """Send a run to a server that dies at a point. Return who reads the run from then on."""
+        """Send a run to a server that dies at a point. Return a reader of the run."""
         reader = Reader(lambda: self.url, str(body["runId"]))
         with self.crash(point, times) as server:
             try_to_start(self.url, body)
@@ -176,13 +174,13 @@ def read_log(database: str, thread: str) -> Sequence[Entry]:
 
 
 def try_to_start(url: str, body: Mapping[str, Json]) -> None:
-    """Send a run once. The server may die before it answers; it may have the run all the same."""
+    """Send a run once. The server may die before it answers and still have the run."""
     with suppress(OSError, http.client.HTTPException):
         start(url, body)
 
 
 def a_note_then_an_answer(request: Request) -> Answer:
-    """The model of most tests: it writes a note, then says so; a word without a note is answered at once."""
+    """Call `note` if the message contains "note", then answer."""
     messages = cast("list[Mapping[str, Json]]", request.page.get("messages"))
     last = messages[-1]
     if last["role"] == "tool":
@@ -194,7 +192,7 @@ def a_note_then_an_answer(request: Request) -> Answer:
 
 
 def story(log: Sequence[Entry]) -> list[tuple[str, str]]:
-    """A log as kinds and words: what does not change from run to run."""
+    """Return a log as kinds and texts, which are equal in all runs."""
     return [(entry_kind(entry), _words(entry)) for entry in log]
 
 
@@ -207,12 +205,12 @@ def _words(entry: Entry) -> str:
 
 
 def without_clock(body: bytes) -> Json:
-    """A page with the time of its turn taken out."""
+    """Return a page without the time of its turn."""
     return load(CLOCK.sub("# Current time", body.decode().replace("\\n", "\n")).replace("\n", "\\n"))
 
 
 def stream_texts(events: Sequence[ReceivedEvent]) -> dict[str, list[str]]:
-    """Messages put together from a stream as a client does it: text, calls, results; what was discarded is gone."""
+    """Return the words, calls and results of a stream, without discarded messages."""
     texts: dict[str, str] = {}
     parents: dict[str, str] = {}
     results: dict[str, str] = {}
@@ -240,7 +238,7 @@ def stream_texts(events: Sequence[ReceivedEvent]) -> dict[str, list[str]]:
 
 
 def log_texts(log: Sequence[Entry]) -> dict[str, list[str]]:
-    """The same, from the log."""
+    """Return the words, calls and results of a log."""
     replies = [entry for entry in log if isinstance(entry, AssistantMessage)]
     results = [entry for entry in log if isinstance(entry, ToolMessage)]
     return {
@@ -251,7 +249,7 @@ def log_texts(log: Sequence[Entry]) -> dict[str, list[str]]:
 
 
 def assert_calls_were_stored_as_sent(database: str, received: Sequence[bytes]) -> None:
-    """Every body the model got is a stored call, byte for byte, and its manifest's spans tile it."""
+    """Check that each received body is a stored call, and that the spans of its manifest tile it."""
     calls = asyncio.run(_calls(database))
     unknown = Counter(received) - Counter(call.body for call in calls)
     assert not unknown, f"sent but not stored: {unknown}"

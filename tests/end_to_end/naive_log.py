@@ -38,7 +38,7 @@ def content(row: Row) -> object:
 
 
 def in_view(rows: Sequence[Row]) -> list[Row]:
-    """What is seen of a log."""
+    """Return the visible rows of a log."""
     texts: list[Row] = []
     before: list[list[Row]] = []
     for row in rows:
@@ -63,7 +63,7 @@ def users_in(rows: Sequence[Row]) -> list[str]:
 
 
 def meant_by(rows: Sequence[Row], id: str) -> str | None:
-    """The user message in view of this id, else the newest there that came under it; None where there is none."""
+    """Return the id of the visible user message with this id or client id, the newest if there are several."""
     came = [str(row["id"]) for row in rows if row["kind"] == "user" and body_of(row).get("client_id") == id]
     return id if id in users_in(rows) else came[-1] if came else None
 
@@ -73,13 +73,13 @@ def words_in(rows: Sequence[Row]) -> set[str]:
 
 
 def words_when_said(rows: Sequence[Row], word: str) -> list[set[str]]:
-    """All words in view when a user had said this one, for each time that they did."""
+    """Return the visible words after each message that contains this word."""
     places = [place for place, row in enumerate(rows) if row["kind"] == "user" and word in words_in([row])]
     return [words_in(in_view(rows[: place + 1])) for place in places]
 
 
 def waiting_in(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Calls that wait for the client, and interrupts that wait for a person: those of the last reply."""
+    """Return the pending calls and the open interrupts of the last reply."""
     calls: list[Row] = []
     open_calls: dict[str, str] = {}
     for row in rows:
@@ -105,7 +105,7 @@ def waiting_in(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
 
 
 def check_log(talk: Conversation, rows: Sequence[Row]) -> None:
-    """Rows are only added. No gap, no id twice, each run's entries together and in order."""
+    """Check that rows were only added, without gaps or repeated ids, and in the order of their runs."""
     assert list(rows[: len(talk.rows)]) == list(talk.rows)
     talk.rows = rows
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
@@ -120,7 +120,7 @@ def check_log(talk: Conversation, rows: Sequence[Row]) -> None:
 
 
 def check_view(log_view: Sequence[Row]) -> None:
-    """Each result stands behind its call, and only once; a summary stands for what is before it."""
+    """Check that each result follows its call once, and that a summary covers visible messages."""
     call_ids: set[str] = set()
     known_ids: set[str] = set()
     for row in log_view:

@@ -123,7 +123,6 @@ async def hello() -> str:
 
 
 def write_guide(agents: Path, name: str = "guide", *, more: str = "") -> None:
-    """Write the agent's folder."""
     files = {
         "AGENT.md": AGENT.replace("tools: []", f"tools: []\n{more}".rstrip()),
         "AGENT.en.md": ENGLISH,
@@ -144,28 +143,26 @@ def write_guide(agents: Path, name: str = "guide", *, more: str = "") -> None:
 
 
 def use(skill: str, scenario: str | None = None, id: str = "call-use") -> Answer:
-    """The model takes up a skill."""
+    """Return an answer that activates a skill."""
     return calling("use_skill", id, skill=skill, **({"scenario": scenario} if scenario else {}))
 
 
 def system_of(page: Sequence[Mapping[str, Json]]) -> str:
-    """The system prompt of a page."""
     return str(page[0]["content"]) if page[0]["role"] == "system" else ""
 
 
 def tools_of(turn: Turn, number: int) -> list[str]:
-    """The tools offered in a call."""
     tools = cast("Sequence[Mapping[str, Mapping[str, Json]]]", turn.requests[number].page.get("tools", ()))
     return [str(tool["function"]["name"]) for tool in tools]
 
 
 def result_of(events: Sequence[ReceivedEvent], number: int = 0) -> Mapping[str, Json]:
-    """What a tool answered, by the order of the results."""
+    """Return the result of a tool, by its position."""
     results = [received.event for received in events if received.event["type"] == "TOOL_CALL_RESULT"]
     return load_object(str(results[number]["content"])) or {}
 
 
 def keep(world: FileWorld, patch: Json, token: str = ANN) -> None:
-    """Change the profile, as a client does."""
+    """Change the profile."""
     reply = world.ask("PATCH", f"{PROFILE}?agent=guide", patch, token=token)
     assert reply.status == 200, reply.body

@@ -21,7 +21,7 @@ Row = Mapping[str, Json]
 
 
 def calling(mode: str, id: str, *places: str) -> Answer:
-    """Calls of one reply, all under one id."""
+    """Return a reply whose calls all have one id."""
     arguments = [dump({"place": place}).decode() for place in places]
     if mode == "prompt":
         calls = [f'<tool_call>{{"name": "pick", "arguments": {one}}}</tool_call>' for one in arguments]
@@ -30,13 +30,13 @@ def calling(mode: str, id: str, *places: str) -> Answer:
 
 
 async def pending(server: InProcess, thread: str) -> list[tuple[str, str]]:
-    """The calls that wait: their ids and places."""
+    """Return the ids and places of pending calls."""
     waiting = cast("Sequence[Row]", (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"])
     return [(str(call["id"]), str(cast("Row", load(str(call["arguments"])))["place"])) for call in waiting]
 
 
 async def send(server: InProcess, body: Row, results: Mapping[str, str] | None = None) -> str:
-    """Run this input, with results of calls behind its message. Return the last page that was sent."""
+    """Run this input with results of calls. Return the last page."""
     messages = cast("Sequence[Json]", body["messages"])
     result_rows = [
         {"id": new_id(), "role": "tool", "toolCallId": id, "content": one} for id, one in (results or {}).items()

@@ -47,7 +47,7 @@ MISTAKES = (
 
 @dataclass(kw_only=True)
 class Script:
-    """What the model says: of a kind each, in an order that a seed gives. `values` is what edits have made of files."""
+    """Answers of the model in a seeded order. `values` are the contents of files after all edits."""
 
     folder: Path
     chance: random.Random = field(default_factory=lambda: random.Random(19))
@@ -64,7 +64,7 @@ class Script:
             yield f"Task {number}.", [*replies, Answer(text=f"Done with {number}.")]
 
     def reply(self, kind: Callable[[], tuple[str, Mapping[str, object]]]) -> Answer:
-        """One call, and now and then a second beside it that changes nothing."""
+        """Return one call, sometimes with a second one that changes nothing."""
         kinds = [kind, self.command] if self.chance.random() < 0.1 else [kind]
         return Answer(text=f"Step {self.count}.", calls=tuple([self.call(*kind()) for kind in kinds]))
 
@@ -105,7 +105,7 @@ class Script:
 
 @dataclass(kw_only=True)
 class Played:
-    """A session on its way through a server: what the model is to say, and the pages it received in the turn."""
+    """A session, the next answers, and the pages of its turn."""
 
     data: Path
     settings: PageSettings
@@ -119,7 +119,7 @@ class Played:
         return self.answers.pop(0)
 
     def say(self, url: str, words: str, replies: Sequence[Answer]) -> None:
-        """Play a turn, and check each of its pages; and that the log has all it had, byte for byte."""
+        """Play a turn. Check its pages, and that the log only grew."""
         self.pages.clear()
         self.answers += replies
         run(url, ask(words, thread=self.thread))
@@ -136,7 +136,6 @@ class Played:
         return read_log(f"sqlite:///{self.data / 'recto.db'}", self.thread)
 
     def stored_rows(self) -> list[tuple[object, ...]]:
-        """The rows of the log as the database has them."""
         with closing(sqlite3.connect(self.data / "recto.db")) as database:
             return list(database.execute("SELECT * FROM log ORDER BY seq"))
 
@@ -153,7 +152,7 @@ def project(folder: Path) -> Path:
 
 
 def agents(folder: Path) -> Path:
-    """The shipped coder, of whose results what may grow old does so at once."""
+    """Write the shipped coder with results that are old at once."""
     text = (SHIPPED / "coder" / "AGENT.md").read_text(encoding="utf-8")
     for shipped, changed in NOW_OLD.items():
         assert shipped in text

@@ -22,7 +22,7 @@ AGENT = "---\ntools: [terminal-execute, terminal-jobs]\n---\n\nYou work on code.
 
 
 def calling(**calls: tuple[str, Mapping[str, Json]]) -> Script:
-    """A model that makes the call of the word it is told, and then is done."""
+    """Return a model that makes the call of the last word in the message."""
 
     def script(model_request: Request) -> Answer:
         last = cast("list[Mapping[str, Json]]", model_request.page["messages"])[-1]

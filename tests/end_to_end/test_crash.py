@@ -62,7 +62,7 @@ def expected_story(result: str) -> list[tuple[str, str]]:
 
 
 def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[ReceivedEvent]) -> Sequence[Entry]:
-    """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
+    """Check that the stream has no gap, can be read again, and equals the log."""
     assert [received.number for received in events] == list(range(1, len(events) + 1))
     assert list(read_events(harness.url, str(body["runId"]))) == list(events)
     assert [received.event["type"] for received in events].count("RUN_FINISHED") == 1
@@ -73,7 +73,7 @@ def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[Re
 
 
 def assert_shown(harness: Harness, body: Mapping[str, Json], events: Sequence[ReceivedEvent]) -> None:
-    """A stock client shows what the log has, and has nothing to run."""
+    """Check that a stock client shows the log and has no call to run."""
     client = StockClient(cast("list[Row]", body["messages"])).read([received.body for received in events])
     messages = request(harness.url, "GET", f"/api/v1/agent/threads/{body['threadId']}/messages").json["messages"]
     client_rows = [row for row in client.messages if row["role"] != "activity" and row.get("content") != ""]
@@ -85,7 +85,7 @@ def assert_shown(harness: Harness, body: Mapping[str, Json], events: Sequence[Re
 
 
 def next_page(harness: Harness, thread: str) -> Json:
-    """What the model is shown in the next turn of the thread."""
+    """Return the page of the next turn."""
     body = ask("Thank you.", thread=thread)
     Reader(lambda: harness.url, start(harness.url, body) and str(body["runId"])).wait()
     return without_clock(harness.received[-1])
@@ -145,7 +145,7 @@ def test_X4_a_server_killed_right_after_admission_has_the_run(tmp_path: Path):
 
 
 def two_notes_and_a_look(request: Request) -> Answer:
-    """A longer turn: three replies with calls, two of them at once, then an answer."""
+    """Reply twice with calls, once with two at a time, then answer."""
     messages = request.page.get("messages")
     assert isinstance(messages, list)
     replies = sum(1 for message in messages if isinstance(message, dict) and message["role"] == "assistant")
@@ -161,7 +161,7 @@ def two_notes_and_a_look(request: Request) -> Answer:
 
 
 def dies_at_a_point(harness: Harness, body: Mapping[str, Json], reader: Reader, chance: random.Random) -> bool:
-    """Return True if a server that was to die after some number of points came so far."""
+    """Return True if the server reached its point and died."""
     try:
         with harness.crash("any", chance.randint(1, 22)) as server:
             try_to_start(harness.url, body)
@@ -185,7 +185,7 @@ def has_ended(reader: Reader) -> bool:
 def is_killed_after_some_events(
     harness: Harness, body: Mapping[str, Json], reader: Reader, chance: random.Random
 ) -> bool:
-    """Kill a server from outside, wherever its threads are, once the run has come to some event."""
+    """Kill a server after a random number of events."""
     event_count = chance.randint(0, 25)
     with harness.serve() as server:
         try_to_start(harness.url, body)

@@ -44,7 +44,7 @@ def always(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> Turn:
 
 
 def read(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> str:
-    """Return what read_files answers of documents."""
+    """Return the result of `read_files` for documents."""
     talk = Talk()
     world.say(talk, [words("Here."), *attach(world, documents)])
     r = world.response_id(talk.thread)
@@ -74,7 +74,7 @@ def test_D7_files_of_blanks_in_every_page_cost_little_also_for_several_at_once(w
 
 
 def packed_pdf(mebibytes: int) -> bytes:
-    """Return a page whose commands are one packed stream over and over: a few hundred bytes are as many megabytes."""
+    """Return a small PDF that unpacks to many megabytes of commands."""
     once = zlib.compress(zlib.compress(b"0 0 m " * (16 * MEBIBYTE // 6), 9), 9)
     page = hostile.PAGE.format(f"/Contents[{'4 0 R ' * (mebibytes // 16)}]")
     return hostile.pdf(hostile.CATALOG, hostile.PAGES, page, hostile.stream("/Filter[/FlateDecode/FlateDecode]", once))
@@ -91,7 +91,7 @@ def small_elements() -> list[tuple[str, bytes]]:
 
 
 def packed() -> list[tuple[str, bytes]]:
-    """Return a document that takes more memory to read than a child may have, and a good one."""
+    """Return a document that takes too much memory to read, and a good one."""
     return [(f"packed{next(NUMBERS)}.pdf", packed_pdf(700)), ("good.txt", b"good words")]
 
 

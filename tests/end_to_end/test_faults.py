@@ -35,7 +35,7 @@ PACKAGE = Path(recto.__file__).parent
 
 
 class CutAt:
-    """Answers every conversation with a call, cut at the byte its words name, and whole when asked again."""
+    """A model whose first call is cut at the byte in the user's message."""
 
     def __init__(self) -> None:
         self.attempts: Counter[int] = Counter()
@@ -52,7 +52,6 @@ class CutAt:
 
 
 def place_named(model_request: Request) -> int:
-    """The number that the user's words end with."""
     messages = cast("list[Mapping[str, Json]]", model_request.page["messages"])
     words = next(str(message["content"]) for message in messages if message["role"] == "user")
     return int(words.rsplit(" ", 1)[-1])
@@ -185,7 +184,7 @@ async def test_runs_of_a_user_who_was_deleted_leave_memory_flat(tmp_path: Path, 
 
 
 async def bytes_after_runs(server: InProcess, count: int) -> int:
-    """Return the bytes that our code holds after so many runs, when their user is deleted."""
+    """Return the bytes that our code holds after so many runs of a deleted user."""
     for _ in range(count):
         assert ends_run((await server.run("hello " * 200))[-1].body)
     assert (await server.send("DELETE", "/api/v1/agent/me?confirm=local")).status == 200

@@ -96,7 +96,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A conversation of three turns: files with all that stands beside them, a call that reads them, thanks."""
+    """A conversation of three turns with files, a call that reads them, and thanks."""
 
     world: FileWorld
     dataset: str
@@ -106,13 +106,13 @@ class Story:
     response_ids: Sequence[str]
 
     def files(self, now: int) -> str:
-        """The files section of the first turn, as pages of the turn `now` have it."""
+        """Return the files section of the first turn in pages of the turn `now`."""
         signer, at = self.world.signer, self.moment[now]
         urls = [signer.page_url(str(row["id"]), str(row["name"]), at) for row in self.uploads]
         return FILES.format(r=self.response_ids[0], urls=urls)
 
     def user(self, number: int, now: int) -> Json:
-        """A user message: with all sections in its own turn, with its files alone in later ones."""
+        """Return a user message. Later turns show only its files."""
         sections = [self.files(now)] if number == 0 else []
         if number == now:
             time = self.moment[number].astimezone(ZONE if number == 0 else ZoneInfo("UTC"))
@@ -124,7 +124,6 @@ class Story:
         return {"role": "user", "content": content if number == 0 else text}
 
     def page(self, now: int) -> list[Json]:
-        """The first page of a turn."""
         page: list[Json] = [{"role": "system", "content": f"{PERSONA}\n\n{OF_REMINDERS['zh']}"}]
         for number in range(now):
             well: Json = {"role": "assistant", "content": "Well."}
@@ -133,7 +132,7 @@ class Story:
 
     @property
     def reading(self) -> tuple[Json, Json]:
-        """The call of the second turn and its result."""
+        """Return the call of the second turn and its result."""
         r = self.response_ids[0]
         function = {"name": "read_files", "arguments": dump({"ids": [f"{r}-0", f"{r}-1", "no-such-id"]}).decode()}
         call: Json = {"id": "c1", "type": "function", "function": function}

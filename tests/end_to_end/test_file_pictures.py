@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
 
 
 def images(turn: Turn) -> tuple[str, list[int]]:
-    """Return how a turn ended, and how many pictures each of its pages shows."""
+    """Return the end of a turn, and the number of pictures in each of its pages."""
     return str(turn.last["type"]), [model_request.body.count(b'"type":"image') for model_request in turn.requests]
 
 

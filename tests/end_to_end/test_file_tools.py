@@ -27,13 +27,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
 
 
 def a_tool(**properties: Json) -> Json:
-    """Return a tool of the client."""
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     return {"name": "send", "description": "Send it.", "parameters": schema}
 
 
 def arguments_in(events: Sequence[ReceivedEvent]) -> list[str]:
-    """Return the arguments of calls as readers received them, event by event."""
     return [str(received.event["delta"]) for received in events if received.event["type"] == "TOOL_CALL_ARGS"]
 
 

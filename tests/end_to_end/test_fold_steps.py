@@ -40,7 +40,7 @@ LOOKS = 5
 
 
 def looking(request: Request) -> Answer:
-    """The model: it looks five times, then says so."""
+    """Look five times, then answer."""
     results = results_of(request.page)
     if len(results) == LOOKS:
         return Answer(text="Looked.")

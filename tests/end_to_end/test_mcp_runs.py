@@ -21,7 +21,7 @@ HELLO = Call(name="old__hello", id="c1")
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """The file that names the last message the server answered nothing to."""
+    """Return the file with the last message that the server left unanswered."""
     return tmp_path / "mark"
 
 

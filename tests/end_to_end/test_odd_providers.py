@@ -19,7 +19,7 @@ ODD = "a\\u0000b\\ud800c"
 
 
 def stream(*chunks: str) -> Answer:
-    """An answer with these texts as its events, whatever they are."""
+    """Return an answer with these events."""
     body = "".join(f"data: {chunk}\n\n" for chunk in (*chunks, "[DONE]")).encode()
     return Answer(body=body, headers=(("Content-Type", "text/event-stream"),))
 

@@ -17,7 +17,7 @@ SUMMARY = "You summarise a conversation"
 
 
 class Scripts:
-    """Scripts by words of a conversation, the newest first, so that all tests share one server."""
+    """Scripts by words of a conversation, so that all tests share one server. The newest match wins."""
 
     def __init__(self) -> None:
         self.by_words: dict[str, Sequence[Answer]] = {}

@@ -204,6 +204,6 @@ def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
 
 
 def answer_call(talk: Talk, turn: Turn, call: str, content: str) -> dict[str, Json]:
-    """Return the run that brings a client's answer."""
+    """Return the run with a client's answer."""
     answer: Json = {"id": new_id(), "role": "tool", "toolCallId": call, "content": content}
     return {**a_run(talk, "", tools=[FORM]), "messages": [*rows(turn.body["messages"]), answer]}

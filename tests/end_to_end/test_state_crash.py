@@ -31,14 +31,14 @@ SENT_BODY = {"count": 1, "of": "sheep"}
 
 
 def counting(request: Request) -> Answer:
-    """The model: it counts once, then says so."""
+    """Count once, then answer."""
     messages = cast("list[Mapping[str, Json]]", request.page["messages"])
     done = messages[-1]["role"] == "tool"
     return Answer(text="Counted.") if done else Answer(calls=(Call(name="count", arguments="{}", id="c1"),))
 
 
 def state_heard(events: list[ReceivedEvent]) -> Json:
-    """What a client has after these."""
+    """Return the state of a client after these events."""
     state: Json = {}
     for received in events:
         match received.event:

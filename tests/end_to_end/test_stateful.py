@@ -54,7 +54,7 @@ kinds = st.sampled_from(["say", "note", "client", "send", "hold", "hold", "fail"
 
 @dataclass(frozen=True, kw_only=True)
 class Dice:
-    """What was drawn for a step; each takes of it what it needs."""
+    """Random choices of a step. Each action uses some of them."""
 
     user: int
     number: int
@@ -99,7 +99,7 @@ actions = st.sampled_from([name for name, weight in WEIGHTS.items() for _ in ran
 
 
 class Server(TwoUsers):
-    """Two users and their threads. What is drawn never depends on what the server did, only what is done with it."""
+    """Two users and their threads. The choices never depend on the server."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -191,7 +191,7 @@ class Server(TwoUsers):
         self.world.tally[f"result {how} {'pending' if thread_row['pendingCalls'] else 'late'}"] += 1
 
     def let_go(self, _dice: Dice) -> None:
-        """The model goes on with what it held back."""
+        """Release the held model answers."""
         self.world.gate.set()
         self.world.gate = threading.Event()
 
@@ -204,7 +204,7 @@ class Server(TwoUsers):
             self.hear(run, dice.other % (last + 1), last)
 
     def hear(self, run: UserState, after: int, last: int) -> list[ReceivedEvent]:
-        """Events behind a number, up to one that is there. They are what was told before."""
+        """Return the events after a number, and check that they equal earlier reads."""
         stream = read_events(self.world.url, run.task, after, token=self.tokens[run.user])
         received_events = list(stream) if run.ended_at else list(islice(stream, last - after))
         if not run.is_cleaned:
@@ -216,7 +216,7 @@ class Server(TwoUsers):
     # What is seen
 
     def decide(self, dice: Dice) -> None:
-        """A person agrees to a call that waits, or does not; or answers what nobody asked."""
+        """Approve or deny a pending call, or answer an unknown interrupt."""
         conversations = [(talk, self.thread(talk)) for talk in self.threads.values()]
         waiting = [(talk, row) for talk, row in conversations if row["interrupts"]]
         if not waiting:
@@ -274,7 +274,7 @@ class Server(TwoUsers):
         self.world.tally[f"undo {reply.status}"] += 1
 
     def check_turned(self, talk: Conversation, rows: Sequence[Row], expected: Sequence[str]) -> None:
-        """A thread that was turned back, while nothing of it is at work, shows what the model of it does."""
+        """Check that an idle thread shows what the model of it shows."""
         self.check_requests()
         view = in_view(rows)
         talk.shown_ids = words_in([row for row in view if row["kind"] == "user"])
@@ -358,7 +358,7 @@ class Server(TwoUsers):
             assert [kind for kind, rows in remaining.items() if rows] in ([], ["spending"])
 
     def forget(self, deleted: Sequence[Conversation]) -> None:
-        """Nobody finds these threads or their runs any more."""
+        """Check that nobody finds these threads or their runs."""
         for talk in deleted:
             del self.threads[talk.id]
             for user in self.users:
@@ -371,14 +371,14 @@ class Server(TwoUsers):
     # The server
 
     def start_the_server_again(self) -> None:
-        """Once an example, for it takes as long as everything else in it."""
+        """Restart the server, once per example because it is slow."""
         if self.ending != "none":
             self.world.end(kill=self.ending == "kill")
             self.world.start()
         self.world.tally[self.ending] += 1
 
     def clean(self, dice: Dice) -> None:
-        """Keep nothing of what ended until now, as the janitor does."""
+        """Delete what ended until now, like the janitor."""
         now = datetime.now(UTC)
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         asyncio.run(_clean(self.world.data, Retention(events_before=now, calls_before=now if dice.sure else None)))
@@ -434,7 +434,7 @@ class Server(TwoUsers):
             assert self.ask(name, "DELETE", f"/api/v1/agent/me?confirm={name.replace(' ', '%20')}").status == 200
 
     def check_run(self, run: UserState) -> None:
-        """It ended once, all of it can be read again, and its calls are as they were sent."""
+        """Check that a run ended once, is readable from the start, and has verified calls."""
         last = cast("int", self.run(run)["lastEventId"])
         received_events = self.hear(run, 0, last)
         assert [received.number for received in received_events if ends_run(received.body)] == [last]

@@ -58,7 +58,7 @@ STOP_SECONDS = 10.0
 
 @pytest.fixture
 def play(tmp_path: Path) -> Iterator[Callable[[Script], Harness]]:
-    """Makes the harness a script is played on, with the tools of this file."""
+    """Return a function that makes a harness with the tools of this file."""
     stages: list[Harness] = []
 
     def make(script: Script) -> Harness:
@@ -85,7 +85,7 @@ def last(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:
 
 
 def results(harness: Harness, thread: Json) -> list[tuple[str, str | None, str]]:
-    """Each result of the log: the call's id, its error, its words."""
+    """Return the call id, the error and the text of each result in the log."""
     results = [entry for entry in harness.log(str(thread)) if isinstance(entry, ToolMessage)]
     return [(entry.tool_call_id, entry.error, "".join(texts_of(entry))) for entry in results]
 
@@ -118,7 +118,7 @@ def test_P8_cancel_leaves_a_tool_behind_that_does_not_heed_it_and_the_model_is_t
 
 
 def cancelled(harness: Harness, body: Mapping[str, Json]) -> Sequence[ReceivedEvent]:
-    """A run that is cancelled once its tool is at work: what was heard."""
+    """Cancel a run while its tool works. Return the events."""
     start(harness.url, body)
     wait_for_file(harness.agent / "begun")
     reader = Reader(lambda: harness.url, str(body["runId"]))

@@ -43,7 +43,7 @@ You are careful.
 
 
 def tool_then_words(model_request: Request) -> Answer:
-    """The model: what a user says as `call NAME ARGUMENTS` is called, and what came of it is said."""
+    """Make the call in the message `call NAME ARGUMENTS`, then report its result."""
     messages = cast("list[Mapping[str, Json]]", model_request.page["messages"])
     last = messages[-1]
     if last["role"] == "tool":
@@ -66,7 +66,7 @@ def far() -> Iterator[str]:
 
 
 class Elsewhere(Harness):
-    """A harness whose agent has tools elsewhere; `marks` is where its server may write."""
+    """A harness with external tools. Its MCP server may write to `marks`."""
 
     def write(self, url: str, shop: str) -> Path:
         marks = self.agents.parent / "marks"

@@ -46,7 +46,7 @@ def compact(harness: Harness, thread: str, name: str) -> None:
 
 
 def check_compacted(harness: Harness, thread: str, name: str, before: Sequence[Entry]) -> None:
-    """There is one summary, its run ended once and well, and the next page begins with it."""
+    """Check that there is one summary, that its run ended once, and that the next page begins with it."""
     compact(harness, thread, name)
     events: Sequence[ReceivedEvent] = Reader(lambda: harness.url, name).wait()
     assert [received.number for received in events] == list(range(1, len(events) + 1))
@@ -134,7 +134,7 @@ def fork(harness: Harness, thread: str) -> str:
 
 
 def turn_back_until_it_dies(server: ServerProcess, thread: str, users: Sequence[str], count: int) -> int:
-    """Roll back, undo, and so on; kill the server beside the request after so many. Return how many it answered."""
+    """Roll back and undo until the server, killed at a request, is dead. Return the number of answers."""
     path, answer_count = f"/api/v1/agent/threads/{thread}", 0
     with suppress(OSError, http.client.HTTPException):
         while True:

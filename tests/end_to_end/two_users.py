@@ -25,7 +25,7 @@ SUMMARISES = b'"content":"You summarise'
 
 @dataclass(kw_only=True, eq=False)
 class UserState:
-    """A run that was answered with 202."""
+    """An accepted run."""
 
     user: str
     thread: Conversation
@@ -42,7 +42,7 @@ class UserState:
 
 
 class TwoUsers(RuleBasedStateMachine):
-    """Each has a token of their own; both try the same threads."""
+    """Two users, each with a token, that both try the same threads."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class TwoUsers(RuleBasedStateMachine):
         assert self.ask(self.other(user), method, path, body).status == 404
 
     def run(self, run: UserState) -> Row:
-        """A run as its user sees it. Once it has ended, it stays as it is."""
+        """Return the row of a run. An ended run never changes."""
         reply = self.ask(run.user, "GET", f"{RUNS}/{run.task}")
         assert reply.status == 200, (run, reply)
         row = reply.json
@@ -109,13 +109,13 @@ class TwoUsers(RuleBasedStateMachine):
         return self.ask(user, "GET", "/api/v1/agent/me/export").body
 
     def entries(self, thread: Conversation) -> list[Row]:
-        """The log of a thread as it is stored. An export has it too, and takes much longer."""
+        """Return the stored log of a thread. This is faster than an export."""
         with closing(sqlite3.connect(f"file:{self.world.data / 'recto.db'}?mode=ro", uri=True)) as database:
             rows = cast("list[Sequence[Json]]", database.execute(ENTRIES, (thread.id,)).fetchall())
         return [{**dict(zip(COLUMNS, row, strict=True)), "body": load_object(cast("bytes", row[-1]))} for row in rows]
 
     def post(self, user: str, thread: str, body: dict[str, Json]) -> HttpReply:
-        """Start a run, and know it from then on."""
+        """Start a run and record it."""
         talk = self.threads.get(thread) or Conversation(id=thread, owner=user)
         if talk.owner == user:
             for word in WORD.findall(str(body["messages"])):
@@ -132,7 +132,7 @@ class TwoUsers(RuleBasedStateMachine):
         return reply
 
     def check_requests(self) -> None:
-        """A page holds the words in view of its thread, all of them and no others; a summary is made of no others."""
+        """Check that each page has exactly the visible words of its thread."""
         requests = self.world.model.requests
         for model_request in requests[self.received :]:
             words = WORD.findall(model_request.body.decode())
@@ -144,7 +144,7 @@ class TwoUsers(RuleBasedStateMachine):
         self.received = len(requests)
 
     def check_page(self, words: Sequence[str]) -> None:
-        """Against the view when its newest words were said, in the thread or a fork that goes on with them."""
+        """Compare a page with the view at its newest words, in the thread or a fork."""
         views = [view for talk in self.threads.values() for view in words_when_said(self.entries(talk), words[-1])]
         # Of a thread that was deleted since, there is no log to compare with.
         self.world.tally["page compared" if views else "page of a thread that is gone"] += 1

@@ -31,7 +31,7 @@ Row: TypeAlias = Mapping[str, Json]
 
 
 def serve_here(environment: Mapping[str, str]) -> None:
-    """The server, in a process that has everything imported already."""
+    """Serve in this process, which has everything imported already."""
     os.environ.update(environment)
     # A group of its own, as for one started by itself: nobody's Ctrl-C is meant for it.
     os.setsid()
@@ -39,7 +39,7 @@ def serve_here(environment: Mapping[str, str]) -> None:
 
 
 class ServerHere:
-    """A server in a process with everything imported: started, stopped or killed, and started again on its port."""
+    """A server in a prepared process that can be stopped, killed and restarted on its port."""
 
     def __init__(self) -> None:
         self._port = free_port()
@@ -53,7 +53,6 @@ class ServerHere:
 
     @property
     def pid(self) -> int:
-        """The number the system gave it."""
         assert self._server and self._server.pid
         return self._server.pid
 
@@ -77,7 +76,7 @@ class ServerHere:
 
 
 class World(ServerHere):
-    """What all examples share: a model that does as it is told, and a server that may be stopped or killed."""
+    """The model and the server that all examples share."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -118,7 +117,7 @@ class World(ServerHere):
         self.begin({f"RECTO_{name.upper()}": str(value) for name, value in settings.items()})
 
     def _answer(self, model_request: Request) -> Answer:
-        """The model: the newest words say what it does. A summary has all the words that it is made of."""
+        """Do what the newest words say. A summary contains all words of its input."""
         first, *_, last = cast("list[Row]", model_request.page["messages"])
         if str(first["content"]).startswith("You summarise"):
             return self._summarise(str(last["content"]))

@@ -68,7 +68,7 @@ class InProcess:
         token: str | None = TOKEN,
         headers: Mapping[str, str] | None = None,
     ) -> HttpReply:
-        """One request, from its headers to the last byte of its answer."""
+        """Send one request and read its response to the end."""
         route, _, query = path.partition("?")
         fields = {"host": "localhost", "content-type": "application/json", **(headers or {})}
         if token:
@@ -91,7 +91,7 @@ class InProcess:
         return await _call(self.api, scope, data)
 
     async def run(self, words: str, *answers: Answer, thread: str = "", tools: Json = ()) -> Sequence[ReceivedEvent]:
-        """A run that says these words to a model that gives these answers: its events, to the last."""
+        """Run a message with these answers of the model. Return the events."""
         self.answers += answers
         reply = await self.send("POST", RUNS, ask(words, thread=thread, tools=tools), headers=STREAM)
         assert reply.status == 200, reply.body
@@ -102,7 +102,7 @@ class InProcess:
 
     @property
     def pages(self) -> Sequence[Mapping[str, Json]]:
-        """What the model was sent, call by call."""
+        """Return the requests of the model."""
         return [model_request.page for model_request in self.model.requests]
 
 
@@ -133,7 +133,7 @@ def types_of(events: Sequence[ReceivedEvent]) -> Sequence[Json]:
 
 
 def without_progress(events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
-    """The events but those that tell how far something is: how many there are of these is a matter of time."""
+    """Return the events without progress reports, whose number varies."""
     return [one for one in events if one.event["type"] != "ACTIVITY_SNAPSHOT"]
 
 

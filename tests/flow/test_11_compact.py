@@ -22,7 +22,7 @@ WRITING = ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED"]
 
 @pytest.fixture
 async def tight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
-    """A server whose pages are full after one long message."""
+    """Return a server whose pages are full after one long message."""
     async with in_process(tmp_path, monkeypatch, settings=TIGHT) as server:
         yield server
 
@@ -46,7 +46,7 @@ async def test_R13_a_long_conversation_goes_on_from_its_summary_and_readers_see_
 
 
 def keeps_what_is_asked(model_request: Request) -> Answer:
-    """A model that writes down what its instructions name, and nothing else of what it is told."""
+    """Summarize only what the instructions name."""
     question, *_, contents = [str(message["content"]) for message in messages_of(model_request.page)]
     if not question.startswith("You summarise"):
         return Answer(text="Well.", usage=None)

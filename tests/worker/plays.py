@@ -52,7 +52,7 @@ class Play:
     async def run(
         self, agent: str, brings: Sequence[str] = (), results: Sequence[str] = (), *, stop_at: Checkpoint | None = None
     ) -> list[Json]:
-        """A run that goes on with the turn there is, unless that is answered. Returns its events."""
+        """Run the agent; an unanswered turn continues. Return the events."""
         tools = [{"name": name, "description": name, "parameters": {"type": "object"}} for name in brings]
         answers = [
             {"id": new_id(), "role": "tool", "toolCallId": id, "content": '{"from": "CLIENT"}'} for id in results
@@ -75,13 +75,12 @@ class Play:
         return await self.runtime.store.log.read_after(self.thread)
 
     async def results(self) -> dict[str, str]:
-        """What calls were answered, by their ids."""
         results = [entry for entry in await self.log() if isinstance(entry, ToolMessage)]
         return {entry.tool_call_id: "".join(texts_of(entry)) for entry in results}
 
 
 def admission_of(body: Mapping[str, Json], agent: str, files: Sequence[FileRef] = ()) -> Admission:
-    """Admit a request to an agent. The ids of its files begin with that of its answer."""
+    """Return the admission of a request. The ids of its files begin with the response id."""
     response_id = files[0].id.rpartition("-")[0] if files else new_id()
     return Admission(
         id=new_id(),
@@ -103,7 +102,7 @@ def calls_in(log: Sequence[Entry]) -> list[ToolCall]:
 
 @asynccontextmanager
 async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
-    """Plays on one store and one model."""
+    """Yield a function that makes plays on one store and one model."""
     answers = list[Answer]()
 
     def script(_request: Request) -> Answer:

@@ -13,13 +13,12 @@ CUT_IN_THE_CALL = replace(calling(("act", "x"), ("act", "y")), cut_at=900)
 
 
 def call_ids(events: Sequence[Json]) -> list[str]:
-    """The calls that readers see."""
     rows = cast("Sequence[Mapping[str, str]]", events)
     return [row["toolCallId"] for row in rows if row["type"] == "TOOL_CALL_START"]
 
 
 def pairs(play: Play, request: int = -1) -> list[tuple[str, str]]:
-    """The calls and results of a page by the ids they are sent under."""
+    """Return the ids of the calls and results in a request."""
     messages = cast("list[dict[str, list[dict[str, str]]]]", play.model.requests[request].page["messages"])
     calls = [call["id"] for message in messages for call in message.get("tool_calls", [])]
     results = [str(message["tool_call_id"]) for message in messages if message["role"] == cast("object", "tool")]

@@ -51,7 +51,7 @@ async def test_P3_a_form_answers_through_the_agents_own_tool_and_only_where_it_w
 
 
 async def play_at_random(play: Play, random: Random) -> None:
-    """Runs of one turn under any agents, each with calls of any tools, cancelled anywhere, results for anything."""
+    """Run random agents with random calls, results and cancellations in one turn."""
     numbers = count(1)
     for _ in range(random.randint(2, 6)):
         names = [random.sample(NAMES, random.randint(1, 3)) for _ in range(random.randint(0, 2))]

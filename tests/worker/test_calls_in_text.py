@@ -34,7 +34,7 @@ NOW = datetime(2026, 5, 14, tzinfo=UTC)
 def read(
     *pieces: str, tools: OfferedTools = NO_TOOLS, is_native: bool = False, finish: ReplyEnd | None = None
 ) -> tuple[CallsInText, list[Delta]]:
-    """Return the reader and what comes out of it for a reply in pieces."""
+    """Return the reader and its deltas for a reply in pieces."""
     reader = CallsInText((f"c{number}" for number in count(1)), tools, is_native=is_native)
     reply_end = finish or ReplyEnd(finish="stop", usage=Usage(input=3))
     return reader, [one for delta in (*map(_delta, pieces), reply_end) for one in reader.add(delta)]
@@ -55,7 +55,7 @@ def calls(deltas: Sequence[Delta]) -> list[tuple[str, str, str]]:
 
 
 def happens(wrote: str, *, is_native: bool, size: int, finish: FinishReason = "stop") -> Row:
-    """Return what becomes of a reply that comes in pieces of a size."""
+    """Return the result of a reply that arrives in pieces of this size."""
     pieces = [wrote[at : at + size] for at in range(0, len(wrote), size)]
     reader, deltas = read(*pieces, tools=TOOLS, is_native=is_native, finish=ReplyEnd(finish=finish))
     if reader.problem:

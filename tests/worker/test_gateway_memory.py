@@ -46,8 +46,6 @@ MIB = 2**20
 
 
 class CountedReads(SqliteDatabase):
-    """A database that counts reads."""
-
     reads = 0
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
@@ -69,7 +67,7 @@ class Relay:
         return await self.gateway.accept(owner, upstream, body)
 
     async def answer(self, stored_request: RelayedRequest) -> None:
-        """Store that the request was answered, and keep its page."""
+        """Store the answer of a request, and keep its page."""
         self.gateway.keep_page(stored_request, OPENAI_MODEL)
         call = CallEnd(number=1, ended=self.now, usage=b"{}")
         await self.gateway.parts.store.relays.end(stored_request.run, call, RunEnding(outcome="done"))
@@ -158,7 +156,7 @@ async def test_X3_a_message_that_cannot_be_read_is_refused_as_long_as_it_is_ther
 
 
 def a_parsed_request(words: str, size: int, predecessors: Sequence[ParsedRequest] = ()) -> ParsedRequest:
-    """A request with a message for each word."""
+    """Return a request with one message per word."""
     body = dump({"messages": [user(word) for word in words.split()]})
     return ParsedRequest(parse_request(body, [one.request for one in predecessors]), (), (), size)
 
@@ -228,7 +226,6 @@ async def test_X3_a_gateway_that_forgets_reads_the_answered_page_from_the_store(
 
 
 def answered_page(run: str, size: int) -> AnsweredPage:
-    """A page with one part."""
     part = build_plain_part("envelope", "request", "as it came", 1)
     manifest = Manifest(parts=(part,), sizes=[size], tokens=TokenCount(tokens=1, estimated=True))
     return AnsweredPage(

@@ -38,7 +38,7 @@ async def append(store: Store, lease: Lease, *entries: Entry) -> None:
 
 
 async def threads(store: Store, count: int) -> list[Lease]:
-    """So many threads with two entries each."""
+    """Create threads with two entries each."""
     leases = [await a_lease(store) for _ in range(count)]
     for lease in leases:
         await append(store, lease, user("u1"), says("a1"))
@@ -46,13 +46,13 @@ async def threads(store: Store, count: int) -> list[Lease]:
 
 
 async def list_cached(cache: LogCache, leases: Sequence[Lease], cached_logs: Sequence[CachedLog]) -> list[bool]:
-    """Which of these threads were in the cache: their entries are the very objects put there."""
+    """Return for each thread if it was in the cache: a cached log has the same entry objects."""
     logs = [await cache.read(up_to(lease.thread)) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(logs, cached_logs, strict=True)]
 
 
 async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
-    """Take each thread and put it back."""
+    """Read each log and put it into the cache."""
     logs = [await cache.read(up_to(lease.thread)) for lease in leases]
     for lease, log in zip(leases, logs, strict=True):
         cache.put(lease.thread, log)

@@ -31,7 +31,7 @@ STARTED = RunStarted(thread="t", run="r")
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """A claimed run and what writes for it."""
+    """A claimed run with its writer."""
 
     database: Gated
     store: Store

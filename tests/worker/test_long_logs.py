@@ -30,7 +30,7 @@ MOST_CALLS = 50_000
 
 
 def turns(count: int, first: int = 0) -> list[Entry]:
-    """Turns of four messages each."""
+    """Return turns of four messages each."""
     return [
         entry
         for n in range(first, first + count)
@@ -39,7 +39,7 @@ def turns(count: int, first: int = 0) -> list[Entry]:
 
 
 async def write(store: Store, thread: str, entries: Sequence[Entry]) -> None:
-    """Have a run write these, uncounted as older versions did, and end."""
+    """Write entries in an ended run, without token counts, like older versions."""
     run = (await store.runs.admit(an_admission(thread=thread, owner=OWNER), WHO)).run
     for at in range(0, len(entries), 500):
         await store.runs.record(run.lease, RunChange(entries=entries[at : at + 500]), now())
@@ -57,13 +57,13 @@ async def a_long_play(folder: Path, entries: Sequence[Entry], history: int | Non
 
 
 async def reading(play: Play, history: int | None = 4) -> tuple[Entry, ...]:
-    """What a run would read now that has nothing in memory."""
+    """Return the log that a run without cache reads."""
     query = LogQuery(thread=play.thread, last_seq=len(await play.log()), history=history)
     return (await LogCache(play.runtime.store).read(query)).entries
 
 
 def said_in(play: Play, number: int = -1) -> list[Json]:
-    """What a request's messages say."""
+    """Return the texts of a request's messages."""
     messages = play.model.requests[number].page.get("messages")
     assert isinstance(messages, list)
     words = [message.get("content") for message in messages if isinstance(message, dict)]
@@ -120,7 +120,7 @@ async def test_what_a_run_writes_is_counted_when_it_is_written(tmp_path: Path):
 
 
 async def count_rows(folder: Path) -> int:
-    """How many entries have a count."""
+    """Count the entries with a token count."""
     database = SqliteDatabase(folder / "recto.db")
     try:
         query = select(func.count()).where(LOG.c.counter == OFFLINE.name, LOG.c.tokens > 0)
@@ -215,7 +215,7 @@ async def test_a_cold_page_of_a_long_log_keeps_nobody_waiting(tmp_path: Path):
 
 @contextmanager
 def counted_calls() -> Generator[Callable[[], int]]:
-    """Count the calls of functions in this thread, which is that of the event loop."""
+    """Count the function calls of the event loop's thread."""
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -230,7 +230,7 @@ def counted_calls() -> Generator[Callable[[], int]]:
 
 
 async def count_turns(turns: list[int], count: Callable[[], int]) -> None:
-    """Add the calls of each turn of the event loop."""
+    """Add the number of calls of each turn of the event loop."""
     while True:
         before = count()
         await settle(1)

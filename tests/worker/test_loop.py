@@ -56,7 +56,7 @@ async def admit(runtime: Runtime, words: str, *, agent: str = "chat", thread: st
 
 
 async def work_to_the_end(runtime: Runtime, run: StoredRun) -> int:
-    """Take the run up until it has ended, as a dispatcher does. Returns how often that was."""
+    """Claim and work until the run has ended. Return the number of attempts."""
     for times in range(1, 10):
         try:
             if await work(runtime, run, Signal()):
@@ -118,7 +118,7 @@ def a_question(words: str) -> UserMessage:
 
 
 class _Tight(DemoModel):
-    """A model with a small window: its second page is full."""
+    """A model with a small window, which the second page fills."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class _Tight(DemoModel):
 
 
 class _Endless(DemoModel):
-    """A model that says some words and then nothing more."""
+    """A model that streams some words and then hangs."""
 
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
         yield TextDelta(text="one two three")

@@ -24,7 +24,7 @@ Row = Mapping[str, Json]
 
 @dataclass(frozen=True, kw_only=True)
 class Titled:
-    """A server whose agent has its titles made by the model. `gate` holds titles back where the words say so."""
+    """A server with an agent whose model writes titles. `gate` holds back titles of messages with "slowly"."""
 
     server: InProcess
     gate: Event = field(default_factory=Event)
@@ -42,13 +42,13 @@ class Titled:
         return (await self.server.send("GET", path)).json
 
     async def run(self, words: str, thread: str = "") -> tuple[str, str]:
-        """Run to the end. Return the address of the run, and of its thread."""
+        """Run to the end. Return the URLs of the run and of its thread."""
         event = (await self.server.run(words, thread=thread))[-1].event
         assert event["type"] == "RUN_FINISHED"
         return f"{RUNS}/{event['runId']}", f"{THREADS}/{event['threadId']}"
 
     async def begin(self, words: str) -> tuple[str, str]:
-        """Begin a run and wait until its title is asked for."""
+        """Start a run and wait for the request of its title."""
         body = ask(words)
         assert (await self.server.send("POST", RUNS, body)).status == 202
         model_request = await asyncio.to_thread(self.server.model.wait_requests, 2)
@@ -56,7 +56,7 @@ class Titled:
         return f"{RUNS}/{body['runId']}", f"{THREADS}/{body['threadId']}"
 
     async def wait(self, run: str) -> Row:
-        """Read the run's events to their end. Return its row."""
+        """Read the run's events to the end. Return its row."""
         await self.server.send("GET", f"{run}/events")
         return await self.get(run)
 

@@ -25,7 +25,7 @@ ALL = FileInput(is_on=True)
 
 
 class CountingStorage(LocalStorage):
-    """A storage that counts how often it is read, and can be out of order."""
+    """A storage that counts reads and can be down."""
 
     reads, is_down = 0, False
 
@@ -38,8 +38,6 @@ class CountingStorage(LocalStorage):
 
 
 class Album:
-    """Attachments with some pictures in them."""
-
     def __init__(self, folder: Path) -> None:
         self.storage = CountingStorage(folder)
         self.files = Attachments(

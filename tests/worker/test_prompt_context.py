@@ -44,7 +44,7 @@ TABLES = ("profile_fields", "skill_data", "profiles")
 
 
 class Counting(SqliteDatabase):
-    """A database that writes down what it is asked of profiles."""
+    """A database that records the profile tables it reads."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -102,7 +102,7 @@ async def a_guided_runtime(
 
 
 async def turn(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> str:
-    """A whole turn. Returns its thread."""
+    """Run a turn. Return its thread."""
     run = await admit(runtime, words, props, thread)
     assert await work(runtime, run, Signal())
     return run.thread

@@ -19,7 +19,7 @@ ALWAYS = replace(CHAT, file_input=FileInput(is_on=True, mode="always", max_files
 
 @dataclass(kw_only=True)
 class Counting(Growing):
-    """A document that knows how many characters were asked of it."""
+    """A document that records the number of requested characters."""
 
     counts: list[int] = field(default_factory=list[int])
 

@@ -19,7 +19,7 @@ SKILLS = '{"properties": {"skill": {"enum": ["bazi", "tarot", "zodiac", "career"
 
 
 class Must(TypedDict):
-    """It is its words, whole; or it is asked for again; or it is a call, with the words before it."""
+    """The expected result: a new request, a call with the words before it, or all the words."""
 
     again: NotRequired[bool]
     call: NotRequired[str]

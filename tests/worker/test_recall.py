@@ -49,7 +49,7 @@ def results_in(page: Mapping[str, Json]) -> list[Json]:
 
 
 async def recalls(server: InProcess, run: str, number: int) -> list[Mapping[str, Json]]:
-    """How the receipts of a call say that what was folded is got back."""
+    """Return the `recall` hints in the receipts of a call."""
     call = (await server.send("GET", f"{RUNS}/{run}/calls/{number}")).json
     parts = cast("Sequence[Mapping[str, Json]]", cast("Mapping[str, Json]", call["manifest"])["parts"])
     receipts = [one for part in parts for one in cast("Sequence[Mapping[str, Json]]", part.get("receipts", ()))]

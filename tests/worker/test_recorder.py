@@ -42,7 +42,7 @@ def text_event(words: str) -> TextContent:
 
 
 class RecordedRun:
-    """A recorder at work, and what is stored of what it was given."""
+    """A run with its recorder and the stored events."""
 
     def __init__(self, database: Gated, store: Store, lease: Lease, settings: RecorderSettings) -> None:
         self.database, self.store, self.lease = database, store, lease
@@ -50,13 +50,13 @@ class RecordedRun:
         self.recorder = Recorder(store, self.hub, lease, clock=now, settings=settings)
 
     async def event_names(self) -> list[str]:
-        """Each stored event as its words, or its type where it has none."""
+        """Return each stored event as its text, or as its type if it has none."""
         match = await self.store.events.list_after(self.lease.run, 0, 10_000)
         assert [event.number for event in match] == list(range(1, len(match) + 1))
         return [words(event.body) for event in match]
 
     async def until_stored(self, count: int) -> list[str]:
-        """Follow the run until so many events were published, which is after they are stored."""
+        """Wait until so many events are published. Return their names."""
         event_count = 0
         async with asyncio.timeout(60), aclosing(self.hub.follow(self.lease.run, 0, last=None)) as stream:
             async for events in stream:
@@ -66,7 +66,7 @@ class RecordedRun:
         return await self.event_names()
 
     async def begin(self) -> None:
-        """Say the first delta, so that the next has to wait."""
+        """Emit the first delta, so that the next one waits."""
         await self.recorder.emit([STARTED, text_event("first")])
         await self.until_stored(2)
 
@@ -186,7 +186,7 @@ async def say_until_refused(recorder: Recorder) -> None:
 
 
 async def hear(run: RecordedRun) -> list[str]:
-    """What a reader gets until the stream ends. Each event must be stored by the time it is heard."""
+    """Return the texts that a subscriber receives, and check that each event is stored by then."""
     texts: list[str] = []
     async with aclosing(run.hub.follow(run.lease.run, 0, last=None)) as stream:
         async for events in stream:

@@ -31,7 +31,7 @@ STATE = Opaque(provider="openai", model="x", place="field", name="reasoning_deta
 
 
 def played(*deltas: Delta) -> tuple[list[Event], list[Entry], Reply]:
-    """What readers get, what the log gets, and the reply."""
+    """Return the events, the log entries, and the reply."""
     reply = Reply(id="m", reasoning_id="t")
     events = [event for delta in deltas for event in reply.add(delta)]
     events += reply.close()
@@ -39,7 +39,6 @@ def played(*deltas: Delta) -> tuple[list[Event], list[Entry], Reply]:
 
 
 def a_call(id: str, name: str, arguments: str = "", state: Opaque | None = None) -> ToolCall:
-    """A call as the log has it."""
     return ToolCall(id=id, name=name, arguments=arguments, state=state, runner="server")
 
 
@@ -136,7 +135,7 @@ def test_a_reply_that_said_nothing_is_empty_and_sends_nothing():
 
 @st.composite
 def replies(draw: st.DrawFn) -> list[Delta]:
-    """Any order of words, thoughts and calls; arguments only of calls that have begun."""
+    """Draw words, thoughts and calls in any order; arguments follow the start of their call."""
     deltas: list[Delta] = []
     start_count = 0
     for _ in range(draw(st.integers(0, 14))):

@@ -34,7 +34,7 @@ async def vibe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerato
 
 
 async def seen_by_clients(server: InProcess, thread: str, events: Sequence[ReceivedEvent]) -> str:
-    """All that a client can get to know of a thread."""
+    """Return all text of a thread that clients can read."""
     paths = (f"threads/{thread}/messages", f"history?threadId={thread}", f"threads/{thread}")
     replies = [await server.send("GET", f"/api/v1/agent/{path}") for path in paths]
     assert {reply.status for reply in replies} == {200}

@@ -29,7 +29,7 @@ THREAD = "thread"
 
 
 class RecordingRuns(Runs):
-    """Runs that list the segments they are offered, call by call."""
+    """Runs that record the offered segments of each call."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -42,8 +42,6 @@ class RecordingRuns(Runs):
 
 
 class RecordingStore(Store):
-    """A store with such runs."""
-
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.runs = self.recording = RecordingRuns(database)
@@ -70,7 +68,7 @@ async def finish_run(runtime: Runtime) -> str:
 
 
 def a_demo_runtime(store: Store) -> Runtime:
-    """A runtime whose agent uses a tool, so that each run makes several calls."""
+    """Return a runtime whose agent uses a tool, so that each run makes several calls."""
     registries = {"chat": Registry(make_built_in_tools())}
     return make_runtime(store, model=DemoModel(), agents={"chat": CHAT}, registries=registries)
 

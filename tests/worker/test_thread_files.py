@@ -54,7 +54,7 @@ AS_BASE64 = base64.b64encode(PNG).decode()
 
 
 class Seeing(DemoModel):
-    """A model that says a word and keeps the pages it was sent."""
+    """A model that records its pages."""
 
     def __init__(self, *, sees: bool = True) -> None:
         super().__init__()
@@ -69,8 +69,6 @@ class Seeing(DemoModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FilesAtWork:
-    """Runs with files, and a model that sees."""
-
     runtime: Runtime
     model: Seeing
     attachments: Attachments
@@ -82,7 +80,7 @@ class FilesAtWork:
         return await self.attachments.receive(Upload(owner=OWNER, name=name, allowed=FileInput(is_on=True)), pieces())
 
     async def say(self, words: str, *files: Attachment, thread: str = "") -> str:
-        """A whole run. Returns its thread."""
+        """Run a turn. Return its thread."""
         body, response_id = ask(words, thread=thread), new_id()
         parts: list[Json] = [{"type": "text", "text": words}, *[_part(one) for one in files]]
         refs = [ref_to(one, f"{response_id}-{place}") for place, one in enumerate(files)]
@@ -188,7 +186,7 @@ async def test_D2_by_url_a_page_shows_so_many_pictures(tmp_path: Path, count: in
 
 
 class Untouched(Sequence[Entry]):
-    """A log that nobody may look at."""
+    """A log that fails when it is read."""
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -221,7 +219,7 @@ def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
 
 
 def reachable(root: object) -> list[str | bytes]:
-    """Every text and every bytes that can be got at from an object; not by way of code."""
+    """Return every text and every bytes object that is reachable from an object."""
     code = (type, ModuleType, FunctionType, BuiltinFunctionType)
     files_by_id: dict[int, object] = {}
     unvisited: list[object] = [root]

@@ -11,8 +11,6 @@ START_TIME = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 
 class Watch:
-    """Who watches, and the time it is."""
-
     def __init__(self) -> None:
         self.now = START_TIME
         self.heard: list[Event] = []

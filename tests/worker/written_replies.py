@@ -31,7 +31,7 @@ TOOLS = OfferedTools(
 
 @dataclass(frozen=True)
 class Row:
-    """What becomes of a reply: the words that a user reads, the calls that are made; or it is asked for again."""
+    """A reply with its result: the words for the user, the calls, or a new request."""
 
     wrote: str
     calls: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def text_row(wrote: str) -> Row:
 
 
 def again(wrote: str) -> Row:
-    """One that names a tool, and cannot be read."""
+    """Return a row that names a tool and cannot be read."""
     return Row(wrote, again="could not be read: it is no JSON")
 
 
