@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Address
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, ActivatedBy, ClientView, Effort, Titles
 from recto.agents.external_tools import McpTable, OpenApiTable, ServerName, external_faults
@@ -28,6 +28,7 @@ from recto.config.table_check import (
     line_of,
     matching,
     nearest,
+    require,
     value_fault,
 )
 from recto.config.yaml_values import Values, YamlPath
@@ -97,14 +98,14 @@ def _host(value: str) -> str:
     return host
 
 
-def _starter(value: str) -> str:
-    words = value.strip()
-    if len(words) > LONGEST_STARTER or words.splitlines() != [words]:
-        raise ValueError(f"it is one line of 1 to {LONGEST_STARTER} characters")
-    return words
-
-
-Starter = Annotated[str, AfterValidator(_starter)]
+Starter = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True),
+    require(
+        lambda value: len(value) <= LONGEST_STARTER and value.splitlines() == [value],
+        f"it is one line of 1 to {LONGEST_STARTER} characters",
+    ),
+]
 # Names of voices and tiers.
 Name = Annotated[str, matching(WORD, "a name has 1 to 32 lower-case letters, digits, - or _, all ASCII")]
 

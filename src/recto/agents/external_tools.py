@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from recto.config.problem import Fault
-from recto.config.table_check import Seconds, Table, Word, matching, value_fault
+from recto.config.table_check import Seconds, Table, Word, matching, require, value_fault
 from recto.config.yaml_values import Values
 
 # Prefix of the tool names, with two underscores between. A tool name has up to 64 characters in all.
@@ -28,36 +28,39 @@ OF_COMMAND = ("env", "network", "sandbox", "readable", "writable")
 OF_URL = ("headers", "internal")
 
 
-def _web(value: str) -> str:
-    if not URL.fullmatch(value):
-        raise ValueError("it is an http or https URL, such as https://example.com/mcp")
-    if "@" in urlsplit(value).netloc:
-        raise ValueError("a name or password in it would be shown; send it in headers, as secret:NAME")
-    return value
-
-
-def _absolute(value: str) -> str:
-    if not Path(value).is_absolute() or ".." in Path(value).parts:
-        raise ValueError("it is an absolute path, such as /srv/documents")
-    return value
-
-
-def _beside(value: str) -> str:
-    path = Path(value)
-    if path.is_absolute() or ".." in path.parts or path.suffix not in (".yaml", ".yml", ".json"):
-        raise ValueError("it is a YAML or JSON file in the agent's folder, such as shop.yaml")
-    return value
-
-
+FILE_ENDINGS = (".yaml", ".yml", ".json")
 SERVER_NAME_RULE = (
     "a name has 1 to 24 lower-case letters, digits, - or single _, and neither begins nor ends with - or _"
 )
 VARIABLE_RULE = "an environment variable has letters, digits and _, and does not begin with a digit"
 ServerName = Annotated[str, matching(SERVER_NAME, SERVER_NAME_RULE)]
 Line = Annotated[str, matching(LINE, "it is one line")]
-WebAddress = Annotated[str, AfterValidator(_web)]
+WebAddress = Annotated[
+    str,
+    matching(URL, "it is an http or https URL, such as https://example.com/mcp"),
+    require(
+        lambda value: "@" not in urlsplit(value).netloc,
+        "a name or password in it would be shown; send it in headers, as secret:NAME",
+    ),
+]
 Headers = dict[Annotated[str, matching(HEADER, "it is not a header name, such as Authorization")], Line]
-Folders = list[Annotated[str, AfterValidator(_absolute)]]
+Folder = Annotated[
+    str,
+    require(
+        lambda value: Path(value).is_absolute() and ".." not in Path(value).parts,
+        "it is an absolute path, such as /srv/documents",
+    ),
+]
+Folders = list[Folder]
+FileBeside = Annotated[
+    str,
+    require(
+        lambda value: (
+            Path(value).suffix in FILE_ENDINGS and not Path(value).is_absolute() and ".." not in Path(value).parts
+        ),
+        "it is a YAML or JSON file in the agent's folder, such as shop.yaml",
+    ),
+]
 
 
 class McpTable(Table):
@@ -80,7 +83,7 @@ class McpTable(Table):
 class OpenApiTable(Table):
     """Settings of `openapi.NAME`: an HTTP service that a file in the agent's folder describes."""
 
-    file: Annotated[str, AfterValidator(_beside)]
+    file: FileBeside
     server: WebAddress | None = None
     operations: list[Word] | None = None
     headers: Headers = Field(default_factory=dict[str, str])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from recto.config.problem import Fault
@@ -43,21 +43,20 @@ ALLOWED: Mapping[str, str] = {
 NO_VALUE = "{name} has no value. Add one or remove the line."
 
 
-def _full(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is not empty")
-    return value.strip()
-
-
-def matching(pattern: re.Pattern[str], allowed: str) -> AfterValidator:
-    """Return a validator for texts that match a pattern as a whole."""
+def require(is_valid: Callable[[str], object], allowed: str) -> AfterValidator:
+    """Return a validator of texts."""
 
     def check_text(value: str) -> str:
-        if not pattern.fullmatch(value):
+        if not is_valid(value):
             raise ValueError(allowed)
         return value
 
     return AfterValidator(check_text)
+
+
+def matching(pattern: re.Pattern[str], allowed: str) -> AfterValidator:
+    """Return a validator for texts that match a pattern as a whole."""
+    return require(pattern.fullmatch, allowed)
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -65,7 +64,7 @@ CountOrZero = Annotated[int, Field(ge=0)]
 # A year. Larger values are mistakes, and overflow the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Zone = Annotated[str, AfterValidator(check_zone)]
-Word = Annotated[str, AfterValidator(_full)]
+Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Table(BaseModel):

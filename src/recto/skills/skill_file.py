@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from recto.config.problem import Fault, FileProblem
-from recto.config.table_check import Table, TableForm, Word, check, line_of, matching, short, value_fault
+from recto.config.table_check import Table, TableForm, Word, check, line_of, matching, require, short, value_fault
 from recto.config.yaml_values import Values
 from recto.conversation.json import Json, dump
 from recto.skills.known_data import PLAIN, SKILL_DATA
@@ -38,15 +38,12 @@ NO_BODY = "it has no text below its settings. Describe the expert there."
 NAMES_OR_TABLE = "it is a list of names, or a table of names, each with description and rule_ids"
 
 
+ProfilePath = Annotated[
+    str,
+    matching(PATH, "it is a dotted path such as birth_info or life_context.career"),
+    require(lambda value: value.partition(".")[0] not in PLAIN, "it is always available. Remove it"),
+]
 ToolName = Annotated[str, matching(TOOL_NAME, "it is the name of a tool: 1 to 64 letters, digits, - or _")]
-
-
-def _path(value: str) -> str:
-    if not PATH.fullmatch(value):
-        raise ValueError("it is a dotted path such as birth_info or life_context.career")
-    if value.partition(".")[0] in PLAIN:
-        raise ValueError("it is always available. Remove it")
-    return value
 
 
 def _by_name(value: object) -> object:
@@ -70,7 +67,7 @@ class ScenarioTable(Table):
 class OwnTable(Table):
     """Recto's own settings of a skill."""
 
-    profile_fields: list[Annotated[str, AfterValidator(_path)]] = Field(default_factory=list[str])
+    profile_fields: list[ProfilePath] = Field(default_factory=list[str])
     requires_birth_info: bool = False
     requires_compute: bool = False
     compute_type: str = ""
