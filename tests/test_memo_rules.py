@@ -43,7 +43,7 @@ OF_NOBODY = frozenset(
         "src/recto/config/yaml_values.py:read_yaml",
         "src/recto/models/prices.py:_is_named",
         "src/recto/page/fold/fold_settings.py:fold_key",
-        "src/recto/skills/triggers.py:_pattern",
+        "src/recto/skills/directory.py:_pattern",
         # Names, types and numbers that stand in our code.
         "src/recto/conversation/input/agui.py:_snake",
         "src/recto/files/parsing/formats/xberg_document.py:_config",

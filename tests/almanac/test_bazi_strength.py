@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tyme4py.sixtycycle import HeavenStem, SixtyCycle  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-from recto.agents.shipped.vibe.almanac.bazi.bazi import BaziChart, bazi, structure_of
-from recto.agents.shipped.vibe.almanac.bazi.bazi_strength import METHOD, WEIGHTS, element_weights, visible_counts
+from recto.agents.shipped.vibe.almanac.bazi.bazi import (
+    METHOD,
+    WEIGHTS,
+    BaziChart,
+    bazi,
+    element_weights,
+    structure_of,
+    visible_counts,
+)
 from recto.agents.shipped.vibe.almanac.bazi.bazi_words import ELEMENTS, word
 from recto.agents.shipped.vibe.almanac.bazi.pillars import Luck, Pillar, Pillars, pillar_from
 from recto.agents.shipped.vibe.almanac.birth.birth import read_birth

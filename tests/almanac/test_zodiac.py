@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from recto.agents.shipped.vibe.almanac.birth.birth import Birth
 from recto.agents.shipped.vibe.almanac.sky.sky import longitudes
-from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
-from recto.agents.shipped.vibe.almanac.sky.zodiac_words import SIGNS, render_degrees, render_longitude, sign_at
+from recto.agents.shipped.vibe.almanac.sky.zodiac import SIGNS, render_degrees, render_longitude, sign_at, zodiac
 from recto.conversation.json import dump, load
 from recto.errors import ToolError
 from recto.skills.known_data import words_in

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import recto.agents
+from recto.skills.directory import triggered
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
-from recto.skills.triggers import triggered
 
 
 def skill(name: str, *triggers: str) -> Skill:

@@ -32,7 +32,7 @@ from recto.conversation.thread_state import is_same, merge_sent_state, state_eve
 from recto.conversation.ui.compile_ui import ui_events
 from recto.engine.ports import NextStep, Preview, Signal
 from recto.page.text.tokens import known_tokens, note_tokens
-from recto.skills.triggers import triggered
+from recto.skills.directory import triggered
 from recto.store.ports import RunChange, StoredRun
 from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
