@@ -194,30 +194,6 @@ async def bytes_after_runs(server: InProcess, count: int) -> int:
 
 
 @pytest.mark.full
-def test_X4_a_database_that_is_away_for_a_moment_loses_nothing_of_any_run(tmp_path: Path):
-    gate = Event()
-
-    def script(model_request: Request) -> Answer:
-        return Answer(text="one two three four", hold=gate if model_request.number < 3 else None, hold_after=3)
-
-    with postgres_server() as postgres, Harness(tmp_path, script) as harness:
-        harness.database = postgres.url(postgres.create_database())
-        with harness.serve(event_seconds=0.0):
-            bodies = [ask(f"hello {number}") for number in range(3)]
-            readers = [Reader(lambda: harness.url, start(harness.url, body)) for body in bodies]
-            assert all(model_request.wait_held() for model_request in harness.model.wait_requests(3))
-            postgres.stop()
-            # All of them say the rest of their answer, and there is nobody to write it down.
-            gate.set()
-            wait_for(lambda: request(harness.url, "GET", "/readyz").status == 503, "the server to notice")
-            postgres.start()
-            streams = [reader.wait() for reader in readers]
-            for body, stream in zip(bodies, streams, strict=True):
-                assert stream_texts(stream) == log_texts(harness.log(str(body["threadId"])))
-                assert stream_texts(stream)["words"] == ["one two three four"]
-
-
-@pytest.mark.full
 def test_a_paused_worker_that_wakes_after_its_lease_writes_nothing(tmp_path: Path):
     gate = Event()
 

@@ -15,7 +15,7 @@ from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import FORM, Field, file, form_of
 from tests.documents.content import HERE
-from tests.files.heads import BINARY, PNG
+from tests.files.heads import PNG
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process
 from tests.support.client import RUNS, HttpReply, ask
 
@@ -71,19 +71,6 @@ async def test_P17_a_thread_that_began_with_a_file_and_no_words_has_its_name(ser
     thread, (notes,) = new_id(), await upload(server, file("notes.txt", b"Buy milk."))
     await say(server, thread, part(notes))
     assert (await server.send("GET", f"{THREADS}/{thread}")).json["title"] == "notes.txt"
-
-
-async def test_P9_F5_text_is_taken_served_plain_and_read_under_any_name_and_other_bytes_are_not(server: InProcess):
-    names = ("a.kt", "a.nobody-knows", "Makefile", ".env")
-    *uploaded, bad = await upload(
-        server, *[file(name, f"of {name}".encode()) for name in names], file("b.nobody-knows", BINARY)
-    )
-    assert [(row.get("error"), row["mimeType"]) for row in uploaded] == [(None, "text/plain")] * len(names)
-    assert bad["code"] == "not_allowed"
-    for row in uploaded:
-        headers = (await fetch(server, row["url"])).headers
-        assert (headers["content-type"], headers["x-content-type-options"]) == ("text/plain", "nosniff")
-    assert [text.rpartition("\n")[2] for text in await read(server, *uploaded)] == [f"of {name}" for name in names]
 
 
 @pytest.mark.full

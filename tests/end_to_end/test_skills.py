@@ -118,16 +118,6 @@ def test_S7_data_that_a_tool_keeps_is_in_the_next_page_and_the_next_step_is_anot
     assert "调用 compute_chart。" in system_of(world.say(talk, "再看", WELL).pages[0])
 
 
-def test_S7_calls_of_one_reply_that_depend_on_each_other_act_in_their_order(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "帮我排盘", use("chart"), WELL)
-    collect = calling("collect_birth_info", "c1", date="1990-05-15").calls
-    both = Answer(calls=(*collect, *calling("compute_chart", "c2").calls))
-    turn = world.say(talk, "生于1990-05-15", both, WELL)
-    assert [result_of(turn.events, place).get("status") for place in (0, 1)] == ["saved", None]
-    assert result_of(turn.events, 1)["element"] == "木"
-
-
 # Which skill
 
 

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from tests.end_to_end.naive_log import Conversation, words_when_said
-from tests.end_to_end.world import SECRET, WORD, Row, World, wait_until
+from tests.end_to_end.world import SECRET, WORD, Row, World
 from tests.support.client import RUNS, HttpReply, request
+from tests.waiting import wait_for
 
 PATH = "/api/v1/agent/threads"
 THREADS = 3
@@ -83,7 +84,7 @@ class TwoUsers(RuleBasedStateMachine):
         return run.ended_at is not None
 
     def wait(self, run: UserState) -> None:
-        wait_until(lambda: self.is_over(run), f"run {run.task} ({run.body}) to end")
+        wait_for(lambda: self.is_over(run), f"run {run.task} ({run.body}) to end")
 
     def open_runs(self, thread: str) -> list[UserState]:
         return [run for run in self.runs if run.thread.id == thread and not run.ended_at and not self.is_over(run)]

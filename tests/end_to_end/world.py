@@ -5,7 +5,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import TracebackType
@@ -59,7 +59,7 @@ class ServerHere:
     def begin(self, environment: Mapping[str, str]) -> None:
         self._server = self._processes.Process(target=serve_here, args=(environment,))
         self._server.start()
-        wait_until(self._is_ready, "the server to start")
+        wait_for(self._is_ready, "the server to start")
 
     def _is_ready(self) -> bool:
         try:
@@ -145,7 +145,3 @@ class World(ServerHere):
                 return Answer(text=words, hold=self.gate)
             case _:
                 return Answer(text=words)
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    wait_for(is_so, what)

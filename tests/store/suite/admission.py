@@ -60,12 +60,13 @@ class AdmissionSuite:
         assert await store.runs.find("ann", "r1") == first.run
 
     async def test_P5_another_users_thread_is_not_found_and_nothing_is_stored(self, store: Store):
-        await admit(store, "r1", "thread-1", owner="ann")
+        run = await admit(store, "r1", "thread-1", owner="ann")
         for ask in (store.runs.admit, store.runs.preview_admission):
             with pytest.raises(NotFound, match="'thread-1'"):
                 await ask(admission("r2", "thread-1", owner="bob"))
-        with pytest.raises(NotFound, match="'r2'"):
-            await store.runs.find("bob", "r2")
+        for id in (run.id, "r1", "r2"):
+            with pytest.raises(NotFound, match=id):
+                await store.runs.find("bob", id)
 
     async def test_concurrent_users_of_a_thread_id_do_not_share_the_thread(self, store: Store):
         owners = [f"owner-{number}" for number in range(TOGETHER)]

@@ -13,7 +13,7 @@ from recto.store.ports import AdmissionThread, Cancel, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.history import HistoryQuery
 from recto.store.threads.thread_rows import StoppedRun, StoredThread
-from recto.store.threads.threads import ForkOptions, ThreadsQuery
+from recto.store.threads.threads import ForkOptions, RollbackOptions, ThreadsQuery
 from tests.store.suite.calls import call
 from tests.store.suite.samples import (
     NODE,
@@ -51,7 +51,7 @@ class ThreadSuite:
         assert await store.threads.get("ann", "thread-1") == expected
         assert await list_threads(store) == ["thread-1"]
 
-    async def test_another_users_thread_and_a_missing_one_raise_the_same_error(self, store: Store):
+    async def test_P5_another_users_thread_and_a_missing_one_raise_the_same_error(self, store: Store):
         await begin(store, "r1")
         for owner, id in (("bob", "thread-1"), ("ann", "unknown")):
             requests: Sequence[Awaitable[object]] = (
@@ -62,6 +62,8 @@ class ThreadSuite:
                 store.runs.list_page(owner, id, None, 9),
                 store.threads.fork(owner, ForkOptions(thread=id, id="fork", now=at(1))),
                 store.messages.read_day(owner, HistoryQuery(thread=id)),
+                store.threads.roll_back(owner, RollbackOptions(thread=id, id="b", now=at(1)), to="m1"),
+                store.threads.undo(owner, RollbackOptions(thread=id, id="b", now=at(1))),
             )
             results = await asyncio.gather(*requests, return_exceptions=True)
             assert [type(one) for one in results] == [NotFound] * len(requests)
