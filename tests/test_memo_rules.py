@@ -38,7 +38,7 @@ OF_NOBODY = frozenset(
         # Settings, files and tools of whoever runs the server.
         "src/recto/agents/profile_schema.py:_validator",
         "src/recto/app/agents.py:load_agents_and_models.of_folder",
-        "src/recto/app/files.py:make_outbound.outbound",
+        "src/recto/app/file_services.py:make_outbound.outbound",
         "src/recto/cli/agents.py:load_toolbox.of_folder",
         "src/recto/config/yaml_values.py:read_yaml",
         "src/recto/models/prices.py:_is_named",

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recto.app.check_server import check
-from recto.app.files import try_tools
+from recto.app.file_services import try_tools
 from recto.app.run_server import serve
 from recto.cli.main import make_app
 from recto.cli.server_entry import ServerEntry
@@ -35,13 +35,13 @@ THREAD = "5f0c4ac8-0a4e-4f6c-9a3c-2b1d1e6a7f01"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where mistakes are made: a folder for commands, and a server whose model does what it is told."""
+    """A folder for commands, and a server."""
 
     folder: Path
     server: ServerProcess
 
     def type(self, *words: str, **environment: str) -> str:
-        """What a command prints that goes wrong, in this process. It says so, and by its code."""
+        """Return the error output of a command that fails."""
         entry = ServerEntry(serve=serve, relay=serve, check=check, try_tools=try_tools) if words[0] == "serve" else None
         done = CliRunner().invoke(make_app(words[0]), list(words), obj=entry, env=environment, prog_name="recto")
         assert done.exit_code in (1, 2), done.output
@@ -49,18 +49,17 @@ class Place:
         return done.stderr
 
     def send(self, body: object, path: str = RUNS, token: str | None = TOKEN, **headers: str) -> str:
-        """What is said of a request that is refused."""
+        """Return the status and the detail of a rejected request."""
         reply = request(self.server.url, "POST", path, body, token=token, **headers)
         assert reply.status >= 400, reply.body
         return f"{reply.status} {reply.json['detail']}"
 
     def run(self, words: str) -> list[Mapping[str, Json]]:
-        """The events of a run."""
         reply = request(self.server.url, "POST", RUNS, ask(words), accept="text/event-stream")
         return [received.event for received in parse_events(iter(reply.body.splitlines(keepends=True)))]
 
     def failed(self, words: str) -> str:
-        """What a user is told of a run that fails, and the line in the log."""
+        """Return the error of a failed run for the user, and its line in the log."""
         problem = str(self.run(words)[-1]["message"])
         logged = re.compile(rf"(run \S+ of thread .* failed: .*{re.escape(problem)})$", re.M)
         line = wait_for(lambda: logged.search(self.server.output), "the line in the log")
@@ -68,7 +67,7 @@ class Place:
 
 
 def answer(model_request: Request) -> Answer:
-    """What the model does is in the user's words."""
+    """Fail or call a tool, depending on the user's message."""
     match model_request.page["messages"]:
         case [*_, {"role": "tool"}]:
             return Answer(text="I could not look it up.")
@@ -174,7 +173,6 @@ MISTAKES: Mapping[str, Callable[[Place], str]] = {
 
 
 def sections() -> dict[str, list[str]]:
-    """The blocks of text under each heading of the page."""
     _, *parts = SECTION.split(read(PAGE))
     texts = [[block.text for block in blocks(part) if block.language == "text"] for part in parts[1::2]]
     return dict(zip(parts[::2], texts, strict=True))

@@ -63,7 +63,7 @@ def _relay(settings: ServerSettings, announce: Announce) -> None:
 def _try_tools(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
 ) -> Mapping[str, Sequence[ToolSource]]:
-    from recto.app.external import try_tools
+    from recto.app.file_services import try_tools
 
     return try_tools(settings, agents, own)
 

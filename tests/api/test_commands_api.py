@@ -100,7 +100,7 @@ def test_R12_nothing_is_put_back_in_a_folder_that_a_command_of_another_thread_is
         return request(server.url, "POST", path, {"messageId": message, "paths": ["mine.txt"]}, token=ALICE)
 
     rejection = put_back()
-    assert (rejection.status, "at work in this folder" in str(rejection.json["detail"])) == (409, True)
+    assert (rejection.status, "is using this folder" in str(rejection.json["detail"])) == (409, True)
     (work / "go").touch()
     reader.wait()
     wait_for(lambda: put_back().status == 200)
@@ -143,7 +143,7 @@ def test_R15_where_no_sandbox_works_the_start_says_so_and_every_command_asks(tmp
     laid_out = lay_out(tmp_path)
     settings = {**laid_out, **without}
     with scripted_server(tmp_path / "data", settings) as server:
-        assert server.process.output.count("Commands of agents run without a sandbox here") == 1
+        assert server.process.output.count("Agents run commands without a sandbox here") == 1
         body = to("full")
         [id] = interrupt_ids(
             server.play(body, Answer(calls=(put("full.txt"), run("echo $0 $HOME > out; echo $RECTO_AGENT"))))[0]

@@ -46,15 +46,10 @@ def call(server: Scripted, schema: Json, arguments: Json) -> str:
     return str(server.get(f"/runs/{reply.json['taskId']}")["outcome"])
 
 
-@pytest.mark.parametrize("number", [70, 330])
-def test_P11_costly_patterns_of_three_and_fourteen_kilobytes_are_refused_at_once(server: Scripted, number: int):
+def test_P11_costly_patterns_are_not_compiled(server: Scripted):
     def attack() -> None:
         for _ in range(5):
-            reply = server.post(ask("go on", tools=[tool(patterns(r"\p{L}{100}", number))]))
-            assert reply.status == 422
-            assert "the schema of tool 'act' takes the tools beyond 4194304 bytes of compiled patterns" in str(
-                reply.json
-            )
+            assert server.post(ask("go on", tools=[tool(patterns(r"\p{L}{100}", 330))])).status == 202
 
     costs = costs_of(server, attack)
     assert costs.standstill < standstill_limit()

@@ -288,4 +288,4 @@ def test_X3_a_server_with_a_wrong_address_of_a_provider_serves_the_rest(tmp_path
     with relaying_server(tmp_path, wrong) as server:
         assert server.post(CHAT, BODY).status == 200
         reply = server.post(MESSAGES, {**BODY, "max_tokens": 9})
-        assert (reply.status, "Its log says why" in str(error_of(reply)["message"])) == (404, True)
+        assert (reply.status, "See its log for the reason" in str(error_of(reply)["message"])) == (404, True)

@@ -373,6 +373,6 @@ def test_who_may_only_look_sees_all_and_changes_nothing(alices: Belongings):
                 expected = 404 if operation.name == CHANGES else 200
                 assert reply.status == expected, f"{operation.name} {values}: {reply.body!r}"
             else:
-                words = f"This credential may only read; {operation.method} changes something. Use one that may write."
+                words = f"This credential may only read, not {operation.method}. Use one that may write."
                 assert_refused(reply, 403, words, "read_only")
     assert request(alices.url, "GET", f"{AGENT}/me/export", token=LOOKER).body == before == alices.export()

@@ -23,8 +23,8 @@ MOST_BYTES = 128 * 2**20
 STREAM = "text/event-stream"
 SETTINGS = {"RECTO_UNREAD_SECONDS": "1", "RECTO_STREAMS": "203"}
 LIMIT = (
-    "You have 200 event streams open, which is the limit. Close one, or wait for one to end. A run sent without "
-    "Accept: text/event-stream is taken all the same, and its events can be read later."
+    "You have 200 event streams open, which is the limit. Close one, or wait for one to end. Runs without "
+    "Accept: text/event-stream are still accepted; read their events later."
 )
 FULL = "This server has 203 event streams open, which is the limit. Try again in a moment."
 

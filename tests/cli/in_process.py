@@ -11,7 +11,7 @@ from typing import NamedTuple
 from typer.testing import CliRunner
 
 from recto.app.check_server import check
-from recto.app.files import try_tools
+from recto.app.file_services import try_tools
 from recto.app.run_server import serve
 from recto.cli.main import make_app
 from recto.cli.server_entry import ServerEntry

@@ -84,7 +84,7 @@ summary{cursor:pointer;padding:.3rem 0}b{display:inline-block;min-width:4.5rem}
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src '{style}'"
 METHODS = ("get", "post", "put", "patch", "delete")
 Paths: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Json]]]
-Schemas: TypeAlias = Mapping[str, Json]
+SchemaTable: TypeAlias = Mapping[str, Json]
 
 
 def describe(routes: Sequence[Route]) -> dict[str, Json]:
@@ -112,7 +112,7 @@ def describe(routes: Sequence[Route]) -> dict[str, Json]:
     }
 
 
-def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
+def _operation(route: Route, schemas: SchemaTable) -> dict[str, Json]:
     name = route.handler.__name__
     parameters: list[Json] = [
         {
@@ -143,7 +143,7 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Json]:
     }
 
 
-def _responses(route: Route, schemas: Schemas) -> dict[str, Json]:
+def _responses(route: Route, schemas: SchemaTable) -> dict[str, Json]:
     content: dict[str, Json] = {}
     if route.answer:
         schema = _reference(route.answer)
@@ -203,7 +203,7 @@ def _without_null(schema: Json) -> Json:
             return schema
 
 
-def example_of(schema: Json, schemas: Schemas, name: str = "") -> Json:
+def example_of(schema: Json, schemas: SchemaTable, name: str = "") -> Json:
     """Return an example of a schema: its own, else one built from its parts. `name` is the name of its field."""
     match schema:
         case {"example": example} | {"examples": [example, *_]} | {"const": example} | {"enum": [example, *_]}:

@@ -39,9 +39,9 @@ from recto.app.agents import (
     upstreams_of,
 )
 from recto.app.check_server import check_values
-from recto.app.files import (
-    Address,
+from recto.app.file_services import (
     Library,
+    ServerAddress,
     make_file_services,
     make_library,
     make_live_tools,
@@ -124,7 +124,7 @@ class Application:
     """A server that does not listen yet: its API, its address, and the token of the local user."""
 
     api: Api
-    address: Address
+    address: ServerAddress
     token: str | None
 
 
@@ -136,7 +136,7 @@ def make_application(
     gateway_only: bool = False,
 ) -> Application:
     """Return a server without its socket. The lifespan of its API starts and stops everything else."""
-    token, address = settings.auth.token, Address.of(settings)
+    token, address = settings.auth.token, ServerAddress.of(settings)
     # With accounts, there is a local token only if the settings name one.
     if not settings.auth.has_accounts:
         token = local_token(settings.data, token)

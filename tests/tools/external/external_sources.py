@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recto.agents.external_tools import McpSettings, OpenApiSettings, SettingsPlace
-from recto.app.files import make_services
+from recto.app.file_services import make_services
 from recto.config.file_settings import BUBBLEWRAP
 from recto.config.run_settings import ExternalSettings
 from recto.config.settings import ServerSettings

@@ -55,11 +55,13 @@ NAME, EMPTY_MESSAGE = "preview", [{"id": "nothing", "role": "user", "content": "
 CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
 OtherNumber = Annotated[int, in_path("The number of the later call, in its run.", ge=1, le=2**31 - 1)]
 OtherRun = Annotated[str | None, in_query("The run of the later call, if it differs: its id, as in the path.")]
-CallForm = Annotated[
+CallFormat = Annotated[
     Literal["curl", "har"] | None,
     in_query("`curl`: a command that repeats the call; `har`: a HAR file. Neither contains a key.", alias="as"),
 ]
-CallsForm = Annotated[Literal["har"] | None, in_query("`har`: all calls with their pages, as a HAR file.", alias="as")]
+CallsFormat = Annotated[
+    Literal["har"] | None, in_query("`har`: all calls with their pages, as a HAR file.", alias="as")
+]
 
 
 class CallRow(TypedDict):
@@ -210,7 +212,7 @@ class PreviewAnswer(RootModel[PreviewShape | PageShape]):
     """A preview; with `raw` the page only."""
 
 
-async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> CallsShape | Response:
+async def list_calls(request: Request, id: RunId, form: CallsFormat = None) -> CallsShape | Response:
     """List the model calls of a run in order, without pages, or all of them as a HAR file."""
     run = await find_run(request, id)
     if form == "har":
@@ -244,7 +246,7 @@ async def get_call(
     id: RunId,
     n: CallNumber,
     raw: Annotated[bool, in_query("Return only the body, byte for byte as sent.")] = False,
-    form: CallForm = None,
+    form: CallFormat = None,
 ) -> Mapping[str, object] | Response:
     """Return a model call: its page as sent, its manifest, and whether both match their digests.
 
