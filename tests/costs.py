@@ -38,7 +38,7 @@ class Running(Protocol):
 
 @dataclass
 class Costs:
-    """CPU seconds of standstill, and bytes: the most on top at any time, those left at the end, the most of a child."""
+    """CPU seconds of standstill; bytes at the peak, at the end, and of the largest child."""
 
     standstill: float = float("inf")
     peak: int = 0
@@ -69,7 +69,7 @@ def costs_of(server: Running, attack: Callable[[], object]) -> Costs:
 
 
 def _watch(server: Running, is_over: threading.Event, work: list[float], costs: Costs, before: int) -> None:
-    """Ask for its health all the time, and note the work until each answer, and the memory."""
+    """Request the health all the time. Record the CPU time until each answer, and the memory."""
     connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60, source_address=("127.0.0.2", 0))
     try:
         # Once at least: some attacks are over at once.
@@ -89,13 +89,12 @@ def _watch(server: Running, is_over: threading.Event, work: list[float], costs: 
 
 
 def worked(pid: int) -> float:
-    """CPU seconds of a process."""
+    """Return the CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def open_sockets(pid: int) -> int:
-    """How many sockets a process has open."""
     links = list[str]()
     for path in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):
@@ -104,7 +103,7 @@ def open_sockets(pid: int) -> int:
 
 
 def resident(pid: int) -> int:
-    """The bytes of a process that are in memory; none once it is gone."""
+    """Return the bytes of a process in memory, 0 once it has ended."""
     with suppress(OSError):
         match = _RESIDENT.search(Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace"))
         return int(match[1]) * 1_024 if match else 0

@@ -40,12 +40,12 @@ SUBPACKAGES: dict[str, tuple[str, ...]] = {
     "conversation": ("input", "ui"),
     "page": ("text", "wire", "fold", "prompt", "steps"),
     "tools": ("documents", "text", "workspace", "commands", "builtin", "external"),
-    "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
-    "files.parsing": ("formats", "pool"),
-    "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
+    "files": ("storage", "fetch", "parsing", "documents"),
+    "files.parsing": ("formats",),
+    "files.parsing.formats": ("office", "pdf"),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model", "gateway"),
-    "api": ("access", "runs", "threads", "files", "gateway", "copilotkit"),
+    "api": ("access", "runs", "threads", "files", "copilotkit"),
     "cli": ("sessions", "fold", "replay", "calls", "chat"),
     "cli.chat": ("rendering",),
     "agents.shipped.vibe": ("almanac",),
@@ -58,8 +58,20 @@ WIRES, PROVIDERS = "recto.page.wire", "recto.models.choose"
 
 PAGE_STDLIB = frozenset(
     {
-        *("__future__", "array", "bisect", "collections", "collections.abc", "dataclasses", "datetime", "enum"),
-        *("functools", "hashlib", "itertools", "json", "math", "operator", "re", "string", "typing", "urllib.parse"),
+        *("__future__", "array", "bisect", "collections", "collections.abc", "contextlib", "dataclasses", "datetime"),
+        *(
+            "enum",
+            "functools",
+            "hashlib",
+            "itertools",
+            "json",
+            "math",
+            "operator",
+            "re",
+            "string",
+            "typing",
+            "urllib.parse",
+        ),
     }
 )
 # Third-party packages that pure packages may import, and the only module that may do so (None: any).
@@ -80,8 +92,6 @@ Block = ast.If | ast.For | ast.AsyncFor | ast.While | ast.Try | ast.TryStar | as
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """One Python file."""
-
     name: str
     path: Path
     where: str
@@ -102,16 +112,12 @@ class Module:
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """One import: the full dotted name of the target, and the line that imports it."""
-
     target: str
     where: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One measured size with its limit."""
-
     key: str
     value: int
     limit: int

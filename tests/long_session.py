@@ -51,7 +51,7 @@ class TracedSession:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A call of a tool. `about` is a path or a command; one that never got a result has no output."""
+    """A call of a tool. `about` is a path or a command; an unanswered call has no output."""
 
     id: str
     tool: Literal["read", "edit", "bash"]
@@ -62,8 +62,6 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What the model said and called, and what its provider counted as input."""
-
     text: str
     calls: tuple[Call, ...] = ()
     tokens: int = 0
@@ -71,7 +69,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """Where the agent cut its own page."""
+    """The place where the agent compacted its page."""
 
 
 Step: TypeAlias = str | Reply | Compaction
@@ -127,7 +125,7 @@ def _make_session(name: str, steps: Sequence[Step], text: str) -> TracedSession:
 
 
 def _folds(steps: Sequence[Step], *, of_reads: bool) -> Mapping[str, int]:
-    """Codex has no tool that reads: its reads are commands."""
+    """Return the number of folds by rule. Codex reads files with commands."""
     done = [
         (_at(number), call)
         for number, step in enumerate(steps)
@@ -147,7 +145,7 @@ def _at(step: int) -> datetime:
 
 
 class _Agent:
-    """Works on fifteen files, on some again and again. Its provider counts what it is sent in a way of its own."""
+    """An agent that works on fifteen files."""
 
     def __init__(self, random: Random) -> None:
         self.random = random

@@ -25,7 +25,7 @@ PATH_ARGS = ("filePath", "path", "file_path")
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRule:
-    """Of the results of these tools so many stay, and for so many minutes; None: for no time."""
+    """The results of tools to keep, by number and by age in minutes. None means no age."""
 
     tools: tuple[str, ...]
     placeholder: str
@@ -35,7 +35,7 @@ class ToolRule:
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings:
-    """How pages are folded, as plain as can be. What is None is off."""
+    """Settings of folding. None means off."""
 
     reads: ToolRule | None = ToolRule(tools=("filesystem-read",), placeholder=READ)
     commands: ToolRule | None = ToolRule(tools=("terminal-execute",), placeholder=COMMAND, minutes=15)
@@ -73,13 +73,13 @@ def check_page(body: bytes, log_rows: Sequence[Row], settings: PageSettings, now
 
 
 def expected_page(log_rows: Sequence[Row], settings: PageSettings, now: float | None = None) -> list[Row]:
-    """The conversation as the model has to get it: without orphans, then folded."""
+    """Return the conversation without orphans, then folded."""
     newest = max([own_time(row) for row in log_rows], default=0)
     return fold(without_orphans(log_rows), settings, newest if now is None else now)
 
 
 def says_the_same(row: Row, expected: Row) -> bool:
-    """Whether the words are those expected. Our own tags in results are made harmless, which is not judged here."""
+    """Return True if a message has the expected text. Escaped tags in results are equal to plain ones."""
     here, there = texts_of(row), texts_of(expected)
     # A failed result says in words that it failed, before its own.
     if row["role"] == "user" or expected.get("messageStatus") == "error":
@@ -91,7 +91,7 @@ def says_the_same(row: Row, expected: Row) -> bool:
 
 
 def without_orphans(log_rows: Sequence[Row]) -> list[Row]:
-    """Answered calls with their results right behind them, in the order of the calls; and all words."""
+    """Return all texts, and answered calls followed by their results in order."""
     waiting = dict[object, tuple[int, int]]()
     answers = dict[tuple[int, int], Row]()
     for place, row in enumerate(log_rows):
@@ -116,7 +116,7 @@ def without_orphans(log_rows: Sequence[Row]) -> list[Row]:
 
 
 def fold(rows: Sequence[Row], settings: PageSettings, now: float) -> list[Row]:
-    """The rows with placeholders in the place of what newer ones stand for."""
+    """Return the rows with placeholders for outdated results."""
     new_rows = [dict(row) for row in rows]
     functions, times = functions_of(rows), times_of(rows)
     if settings.reads:
@@ -137,7 +137,7 @@ def fold(rows: Sequence[Row], settings: PageSettings, now: float) -> list[Row]:
 
 
 def old_results(places: Sequence[int], times: Sequence[float], rule: ToolRule, now: float) -> list[int]:
-    """Those of which enough newer ones are there, and that are too old."""
+    """Return the results that are too old and have enough newer ones."""
     sorted_places = sorted(places, key=lambda place: (times[place], place))
     older = sorted_places[: max(len(sorted_places) - rule.keep, 0)]
     return [place for place in older if times[place] and now - times[place] > (rule.minutes or 0) * 60_000]
@@ -150,7 +150,7 @@ def stale_reads(
     settings: PageSettings,
     rule: ToolRule,
 ) -> list[tuple[int, int | None]]:
-    """Each stale read by its place; with the place of a part where it was read part by part."""
+    """Return the place of each stale read, with its part if it was read part by part."""
     files = dict[int, set[str]]()
     reads = dict[str, list[int]]()
     for place, function in functions.items():
@@ -175,7 +175,7 @@ def stale_reads(
 
 
 def files_read(row: Row, arguments: str, settings: PageSettings) -> set[str]:
-    """The files a result counts as a successful read of."""
+    """Return the files that a result has read successfully."""
     paths = paths_named(parse(arguments), settings)
     if not paths or row.get("messageStatus") == "error":
         return set()
@@ -186,7 +186,7 @@ def files_read(row: Row, arguments: str, settings: PageSettings) -> set[str]:
 
 
 def parts_of(row: Row) -> dict[int, tuple[str, str]]:
-    """Path and text of each part that answers for a path, by its place."""
+    """Return path and text of each part with a path, by its place."""
     content = row.get("content")
     blocks = cast("list[dict[str, str]]", content) if isinstance(content, list) else []
     return {place: (block["path"], block["text"]) for place, block in enumerate(blocks) if "path" in block}
@@ -211,7 +211,7 @@ def path_in(item: object) -> str:
 
 
 def one_name(path: str, settings: PageSettings) -> str:
-    """R4 by the standard library: the root says which kind of path it is."""
+    """Return the normalized name of a path (R4). The root tells the kind of path."""
     root = settings.root
     kind = posixpath if root and root.startswith("/") else ntpath
     text = path.replace("\\", "/")
@@ -256,12 +256,12 @@ def has_failed(row: Row, is_search: bool) -> bool:
 
 
 def rows_of(log: Sequence[Entry]) -> list[Row]:
-    """What is in view of a log, as rows."""
+    """Return the visible entries of a log as rows."""
     return [row for entry in view(log).entries for row in row_of(entry)]
 
 
 def row_of(entry: Entry) -> list[Row]:
-    """A message as a row; none for a marker, and for what is for people."""
+    """Return a message as a row, and nothing for other entries."""
     time: Row = {"timestamp": entry.time.timestamp() * 1_000} if entry.time else {}
     match entry:
         case UserMessage():
@@ -280,7 +280,7 @@ def row_of(entry: Entry) -> list[Row]:
 
 
 def functions_of(rows: Sequence[Row]) -> dict[int, Mapping[str, str]]:
-    """Of each result that has a call, by its place, what was called: by the nearest call before it with its id (R6)."""
+    """Return the function of each result: the nearest call before it with its id (R6)."""
     calls, results = dict[object, Mapping[str, str]](), dict[int, Mapping[str, str]]()
     for place, row in enumerate(rows):
         for call in calls_in(row):
@@ -291,7 +291,7 @@ def functions_of(rows: Sequence[Row]) -> dict[int, Mapping[str, str]]:
 
 
 def times_of(rows: Sequence[Row]) -> list[float]:
-    """Of each its own time, or that of the nearest before it that has one; 0 for none (R7)."""
+    """Return the time of each row, or of the nearest earlier row with one; 0 if there is none (R7)."""
     times, last = list[float](), 0.0
     for row in rows:
         last = own_time(row) or last
@@ -308,13 +308,12 @@ def calls_in(row: Row) -> list[Row]:
 
 
 def calls_of(row: Row) -> list[tuple[str, str]]:
-    """Names and arguments of a message's calls."""
     functions = [cast("Mapping[str, str]", call["function"]) for call in calls_in(row)]
     return [(function["name"], function["arguments"]) for function in functions]
 
 
 def texts_of(row: Row) -> list[str]:
-    """The words of a message, part by part; none where there are none."""
+    """Return the texts of a message, part by part."""
     content = row.get("content") or ""
     if isinstance(content, str):
         return [content] if content else []

@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 
 @dataclass(frozen=True, kw_only=True)
 class ReceivedSpan:
-    """A span as it came, with ids in hexadecimal."""
+    """A received span, with ids in hexadecimal."""
 
     name: str
     trace: str
@@ -38,14 +38,14 @@ class ReceivedSpan:
 
 @dataclass(kw_only=True)
 class Receiver:
-    """What came so far. `raw` are the bodies, unpacked."""
+    """The received spans. `raw` are the unpacked bodies."""
 
     url: str = ""
     raw: list[bytes] = field(default_factory=list[bytes])
     spans: list[ReceivedSpan] = field(default_factory=list[ReceivedSpan])
 
     def wait(self, is_enough: Callable[[list[ReceivedSpan]], bool]) -> list[ReceivedSpan]:
-        """The spans, once there are enough."""
+        """Return the spans once there are enough."""
         wait_for(lambda: is_enough(self.spans), "enough spans")
         return list(self.spans)
 
@@ -87,7 +87,7 @@ def _value(value: AnyValue) -> Json:
 
 @contextmanager
 def otlp_receiver(*, status: int = 200) -> Generator[Receiver]:
-    """A collector that answers with this status."""
+    """Run a collector that answers with this status."""
     received = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -102,7 +102,7 @@ def otlp_receiver(*, status: int = 200) -> Generator[Receiver]:
             self.wfile.write(ExportTraceServiceResponse().SerializeToString())
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Write nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     received.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -28,7 +28,6 @@ async def a_store(folder: Path) -> AsyncGenerator[Store]:
 
 
 def an_admission(*, thread: str = "", owner: str = OWNER) -> Admission:
-    """A run to be admitted."""
     id = new_id()
     return Admission(
         id=id,
@@ -43,28 +42,27 @@ def an_admission(*, thread: str = "", owner: str = OWNER) -> Admission:
 
 
 async def admit(store: Store, *, thread: str = "") -> StoredRun:
-    """A run that waits."""
     return (await store.runs.admit(an_admission(thread=thread))).run
 
 
 async def claim(store: Store, *, who: Claimant = WHO) -> Lease:
-    """The lease of the one run that waits."""
+    """Claim the only queued run. Return its lease."""
     (run,) = await store.runs.claim(who, now(), 1)
     return run.lease
 
 
 async def a_lease(store: Store) -> Lease:
-    """A run that is being worked on."""
+    """Admit and claim a run. Return its lease."""
     await admit(store)
     return await claim(store)
 
 
 async def lose(store: Store, lease: Lease) -> Lease:
-    """Have somebody else claim the run: the lease given is worth nothing from now on."""
+    """Release a run and claim it again. Return the new lease."""
     await store.runs.release((lease,), now())
     return await claim(store)
 
 
 async def write_events(store: Store, lease: Lease, bodies: Sequence[bytes]) -> int:
-    """Commit events. Returns the number of the last."""
+    """Store events. Return the number of the last."""
     return (await store.runs.record(lease, RunChange(events=bodies), now())).last_event

@@ -25,7 +25,7 @@ PROTOCOL = (
 
 
 def wordings(tree: ast.AST) -> Iterator[ast.expr]:
-    """What stands for Chinese in code: `zh=...`, and `"zh": ...` in a table."""
+    """Yield the Chinese values in code: `zh=...`, and `"zh": ...` in a table."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "zh":
             yield node.value
@@ -45,7 +45,7 @@ def texts_of_code() -> Iterator[tuple[str, str]]:
 
 
 def texts_of_vibe() -> Iterator[tuple[str, str]]:
-    """Its settings, value by value, and the words below them, but those in English."""
+    """Yield the settings and texts of the agent, except for the English ones."""
     for file in sorted((*VIBE.rglob("*.md"), *VIBE.rglob("*.yaml"))):
         if ".en." in file.name:
             continue

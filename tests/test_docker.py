@@ -22,7 +22,7 @@ KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has"}
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Each instruction and its words, comments left out and continued lines joined."""
+    """Return the name and the text of each instruction, without comments."""
     lines = [line for line in DOCKERFILE.splitlines() if not line.startswith("#")]
     joined_text = re.sub(r"\\\n\s*", "", "\n".join(lines))
     return [
@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
 
 
 def copied() -> set[str]:
-    """What is taken from the folder it is built in."""
+    """Return the names that are copied from the build folder."""
     lists = [words.split()[:-1] for name, words in instructions() if name == "COPY" and "--from=" not in words]
     return {name for names in lists for name in names}
 

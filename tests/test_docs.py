@@ -173,9 +173,6 @@ def test_every_make_target_exists(document: str):
     assert not wrong, f"{document} names {wrong}, which the Makefile does not have."
 
 
-# Helpers, in the order of the tests
-
-
 def read(document: str) -> str:
     path = ROOT / document
     assert path.is_file(), f"{document} is missing. Write it."

@@ -34,7 +34,7 @@ def blocks_of(document: str, language: str) -> list[str]:
 
 
 def output_of(*command: str, url: str = "", token: str = TOKEN, folder: Path = ROOT) -> str:
-    """What a command prints; one that asks a server is told where it is."""
+    """Run a command and return its output. `url` is the server for clients."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
     asks = {"RECTO_URL": url, "RECTO_TOKEN": token} if url else {}
     done = subprocess.run(

@@ -44,7 +44,8 @@ DUPLICATE_TYPES = frozenset[str]()
 # Names that several modules share because they serve one noun: its values, its SQL, its routes, its command.
 SHARED_NAMES = frozenset(
     {
-        *("agents", "attachments", "calls", "datasets", "history", "ports", "postgres", "routes"),
+        *("agents", "attachments", "calls", "datasets", "events", "external_tools", "files", "history", "messages"),
+        *("ports", "postgres", "routes"),
     }
 )
 
@@ -264,9 +265,6 @@ def test_no_file_names_this_machine_or_an_address_to_download_from():
         if path.endswith((".lock", "package-lock.json")) and "://" in FUNDING.sub("", text):
             problems.append(f"{path}: holds an address. Run make lock.")
     assert_none(problems)
-
-
-# Helpers
 
 
 def assert_none(problems: Iterable[str]) -> None:

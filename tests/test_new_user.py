@@ -36,7 +36,7 @@ THREAD = "/api/v1/agent/threads/5f0c4ac8-0a4e-4f6c-9a3c-2b1d1e6a7f01"
 
 
 def answer(model_request: Request) -> Answer:
-    """What a real model would do: look into the stock where it can, then say what there is."""
+    """Call `stock`, then answer with its result."""
     match model_request.page["messages"]:
         case [*_, {"role": "tool", "content": result}]:
             return Answer(text=f"There are {result} of milk.")
@@ -45,7 +45,7 @@ def answer(model_request: Request) -> Answer:
 
 
 class NewUser:
-    """Two terminals in a folder that has nothing but what `make run` made: one for the server, one to ask it."""
+    """Two terminals in a folder with the result of `make run`: one for the server, one for requests."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder = folder
@@ -67,7 +67,7 @@ class NewUser:
         self.press_ctrl_c()
 
     def type(self, command: str) -> None:
-        """Type a command where it belongs. Every one has to succeed; what it prints is kept."""
+        """Type a command and keep its output. Each command must succeed."""
         command = command.replace(MAKE_RUN, RUN)
         if command.startswith(LEFT_OUT):
             return
@@ -81,7 +81,7 @@ class NewUser:
             self.outputs[command] = self._run(command)
 
     def press_ctrl_c(self) -> None:
-        """Stop the server, if there is one, as a terminal does."""
+        """Stop the server with Ctrl-C if it runs."""
         if self._server is None:
             return
         os.killpg(self._server.pid, signal.SIGINT)
@@ -124,7 +124,7 @@ class NewUser:
 
 
 def follow(user: NewUser, block: Block, words: str) -> None:
-    """Do what a block says. `words` stand before it."""
+    """Do what a block says. `words` is the text before it."""
     match block.language:
         case "sh":
             for line in shell_lines(block):

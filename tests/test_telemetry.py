@@ -158,9 +158,6 @@ def test_R11_what_is_open_is_asked_for_when_somebody_looks():
     assert registry.get_sample_value("recto_active_runs") == 6
 
 
-# The dashboard
-
-
 def dashboard() -> Mapping[str, Json]:
     return load_object(BOARD.read_bytes()) or {}
 
@@ -171,7 +168,7 @@ def rows(value: Json) -> list[Mapping[str, Json]]:
 
 
 def expressions() -> list[str]:
-    """The queries of all panels."""
+    """Return the queries of all panels."""
     return [str(target["expr"]) for panel in rows(dashboard()["panels"]) for target in rows(panel["targets"])]
 
 

@@ -40,7 +40,7 @@ def look(place: str) -> str:
 
 
 def script(model_request: Request) -> Answer:
-    """The model: it looks once and answers. What is said to be busy is refused the first time."""
+    """Call `look` once, then answer. A "busy" message fails the first time."""
     messages = cast("list[dict[str, Json]]", model_request.page["messages"])
     words = str(messages[-1]["content"])
     if "busy" in words and not BUSY:
@@ -59,7 +59,7 @@ class Traced:
     receiver: Receiver
 
     def run(self, words: str, **headers: str) -> list[ReceivedSpan]:
-        """A run to its end: its spans, in the order they began."""
+        """Run to the end. Return its spans by start."""
         body = ask(words)
         reply = request(self.url, "POST", RUNS, body, **headers)
         assert reply.status == 202, reply.body

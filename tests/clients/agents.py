@@ -17,7 +17,7 @@ Row: TypeAlias = Mapping[str, Json]
 
 @dataclass(frozen=True, kw_only=True)
 class ClientState:
-    """What a client saw of one run, and what it has after it."""
+    """The events of a client's run, and its state after it."""
 
     events: Sequence[Row]
     messages: Sequence[Row]
@@ -35,7 +35,7 @@ class ClientState:
 
     @property
     def read_texts(self) -> list[str]:
-        """The words of the list, each with who said them."""
+        """Return the texts of the list, each with its role."""
         return [f"{row['role']}: {row['content']}" for row in self.messages if row.get("content")]
 
     @property
@@ -44,13 +44,13 @@ class ClientState:
 
     @property
     def unanswered(self) -> list[Row]:
-        """Calls that the list has no result for: what CopilotKit and assistant-ui take for theirs."""
+        """Return calls without a result. CopilotKit and assistant-ui run these."""
         answer_ids = [row.get("toolCallId") for row in self.messages if row["role"] == "tool"]
         return [call for call in self.calls if call["id"] not in answer_ids]
 
 
 class Client:
-    """HttpAgent of one version, in one thread. Only names and words are a test's; the rest is the client's own."""
+    """An HttpAgent of one version in one thread."""
 
     def __init__(self, node: NodeProcess, version: str, url: str, **config: Json) -> None:
         self._node = node
@@ -60,11 +60,11 @@ class Client:
         self.thread = str(session["threadId"])
 
     def say(self, words: Json, id: str = "", **parameters: Json) -> ClientState:
-        """A user's message behind the list, and a run with the whole of it."""
+        """Add a user message to the list and run."""
         return self.run(add=[user(words, id)], **parameters)
 
     def answer(self, call: Row, content: str, **parameters: Json) -> ClientState:
-        """The result of a call, as the next run."""
+        """Run with the result of a call."""
         return self.run(add=[result(call, content)], **parameters)
 
     def run(self, **parameters: Json) -> ClientState:
@@ -77,7 +77,7 @@ class Client:
         return seen_of(self._node.wait(run))
 
     def saw(self, kind: str) -> None:
-        """Wait until the run under way has brought an event of a type."""
+        """Wait until the current run has sent an event of a type."""
         self._node.ask("saw", name=self._name, type=kind)
 
     def stop(self) -> None:
@@ -85,8 +85,6 @@ class Client:
 
 
 class ClientMaker(Protocol):
-    """Makes a client of the version at hand, for the server at hand."""
-
     def __call__(self, **config: Json) -> Client: ...
 
 
@@ -99,7 +97,6 @@ def result(call: Row, content: str) -> Row:
 
 
 def tool(name: str, **properties: Json) -> Row:
-    """A tool of the client."""
     parameters: Row = {"type": "object", "properties": properties, "required": list(properties)}
     return {"name": name, "description": f"The client's {name}.", "parameters": parameters}
 
@@ -123,6 +120,5 @@ def rows(value: Json) -> list[Row]:
 
 
 def function_of(call: Row) -> tuple[str, str]:
-    """A call's name and arguments."""
     function = cast("Row", call["function"])
     return str(function["name"]), str(function["arguments"])

@@ -64,8 +64,6 @@ def node() -> Generator[NodeProcess]:
 
 @pytest.fixture(params=VERSIONS)
 def make(request: pytest.FixtureRequest, node: NodeProcess, server: Scripted) -> ClientMaker:
-    """Return a function that makes clients, for each version."""
-
     def make_client(**config: Json) -> Client:
         return Client(node, str(request.param), f"{server.url}{AG_UI}", **config)
 

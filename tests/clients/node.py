@@ -23,7 +23,7 @@ class Failed(AssertionError):
 
 
 class NodeProcess:
-    """One program. Commands may overlap: `begin` gives something to wait for."""
+    """A Node program. Commands may overlap: `begin` returns a number for `wait`."""
 
     def __init__(self, script: str) -> None:
         self._script = script
@@ -54,11 +54,9 @@ class NodeProcess:
                 reader.join()
 
     def ask(self, command: str, **rest: Json) -> dict[str, Json]:
-        """Do something and wait for what came of it."""
         return self.wait(self.begin(command, **rest))
 
     def begin(self, command: str, **rest: Json) -> int:
-        """Do something; its number is for `wait`."""
         number = next(self._numbers)
         self._answers[number] = queue.Queue()
         assert self._process.stdin is not None
@@ -67,7 +65,7 @@ class NodeProcess:
         return number
 
     def wait(self, number: int, seconds: float = SECONDS) -> dict[str, Json]:
-        """What came of it; an answer without fields is empty."""
+        """Return the result of a command, without fields if it has none."""
         try:
             answer = self._answers[number].get(timeout=seconds)
         except queue.Empty:

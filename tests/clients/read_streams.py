@@ -48,7 +48,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def list_rejected(folder: Path) -> list[str]:
-    """What stock clients say of the streams in a folder that they do not take."""
+    """Return what stock clients report about streams that they reject."""
     if not all((folder / version).is_dir() for version in (NEWEST, OLDER)):
         return []
     if not (FOLDER / "stock" / "node_modules").exists():

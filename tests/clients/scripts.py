@@ -5,12 +5,12 @@ from tests.api.scripted_server import Scripted, page_messages
 
 
 def script(server: Scripted, *answers: Answer) -> None:
-    """What the model says next, in order; then it says the same to all."""
+    """Give these answers next, in order."""
     server.answers.extend(answers)
 
 
 def call(name: str, arguments: str, id: str = "call_0") -> Call:
-    """A call under the id that models give which give none of their own."""
+    """Return a call. Models without ids all give `call_0`."""
     return Call(name=name, arguments=arguments, id=id)
 
 
@@ -19,7 +19,7 @@ LOST_ANSWER = Answer(text="partial", calls=(call("paint", '{"colour": "lost"}'),
 
 
 def model_page(server: Scripted) -> list[str]:
-    """Who said what on the page that the model saw last, without the system prompt and reminders."""
+    """Return the newest page as roles and texts, without system prompt and reminders."""
     rows = [row for row in page_messages(server.model.requests[-1]) if row["role"] != "system"]
     words = [str(row["content"]).rsplit("\n\n", 1)[-1] for row in rows]
     return [f"{row['role']}: {content}" for row, content in zip(rows, words, strict=True)]

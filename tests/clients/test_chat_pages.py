@@ -46,7 +46,7 @@ def show(browser: NodeProcess, server: Scripted, origin: str) -> Generator[PageM
 
 @dataclass(frozen=True, kw_only=True)
 class Chat:
-    """A chat by its page, where one writes, sends and stops, and what it shows; `again` asks for another answer."""
+    """The selectors of a chat page."""
 
     page: str
     input: str
@@ -60,7 +60,7 @@ class Chat:
         page.click(self.send)
 
     def visible_texts(self, page: WebPage) -> list[str]:
-        """The words on the page, without buttons."""
+        """Return the texts on the page, without buttons."""
         texts = [text.removesuffix("Edit").removesuffix("Again").strip() for text in page.texts(self.messages)]
         return [text for text in texts if text]
 

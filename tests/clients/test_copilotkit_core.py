@@ -25,7 +25,7 @@ def program() -> Generator[NodeProcess]:
 
 
 class Core:
-    """CopilotKit's core in one thread. It knows the tool `paint`, and says what was painted."""
+    """CopilotKit's core in one thread. It has the tool `paint`."""
 
     def __init__(
         self, node: NodeProcess, url: str, transport: str, thread: str = "", token: str | None = ALICE
@@ -57,8 +57,6 @@ class CoreMaker(Protocol):
 
 @pytest.fixture(params=["rest", "single"])
 def make(request: pytest.FixtureRequest, program: NodeProcess, server: Scripted) -> CoreMaker:
-    """Makes cores of each transport in turn."""
-
     def make_core(thread: str = "", token: str | None = ALICE) -> Core:
         return Core(program, f"{server.url}{BASE}", str(request.param), thread, token)
 

@@ -50,7 +50,7 @@ def test_P15_the_pages_of_the_documents_are_those_that_are_tested():
 
 
 def output_of(program: str, server: Scripted, package: str) -> str:
-    """What a program prints that is run where the packages are."""
+    """Run a program in the folder of the packages. Return its output."""
     text = program.replace(ADDRESS, server.url).replace('"@ag-ui/client"', f'"{package}"')
     done = subprocess.run(
         [*NODE, "--input-type=module", "-e", text],
@@ -66,5 +66,5 @@ def output_of(program: str, server: Scripted, package: str) -> str:
 
 
 def lines_of(text: str) -> str:
-    """A text without what stands before its lines: how far in they are."""
+    """Return a text without indentation."""
     return "\n".join(line.strip() for line in text.strip().splitlines())

@@ -21,7 +21,7 @@ LAST = "echo done > made.txt && echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 def step(model_request: Request) -> Answer:
-    """What the model has it do next: look at a long file again and again, and then what it was asked for."""
+    """Read a long file again and again, then do the task."""
     number = sum(
         1 for one in cast("list[dict[str, Json]]", model_request.page["messages"]) if one["role"] == "assistant"
     )

@@ -13,7 +13,7 @@ PICK = tool("pick", colour={"type": "string"})
 
 
 def check_events(state: ClientState) -> ClientState:
-    """A run that the client took without a word."""
+    """Check that the client accepted the run without a warning."""
     assert (state.failed, list(state.warned)) == (None, [])
     return state
 

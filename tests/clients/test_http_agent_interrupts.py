@@ -12,7 +12,7 @@ SEND_CALL = call("send", '{"text": "We meet at nine."}')
 
 
 def ask_client(client: Client, server: Scripted, *rest: Answer) -> ClientState:
-    """A run that ends with a call that waits for a person, and something to say behind it."""
+    """Run until a call waits for approval."""
     script(server, Answer(text="I send it.", calls=(SEND_CALL,)), *rest)
     state = client.say("tell all: we meet at nine")
     assert (state.failed, list(state.warned)) == (None, [])
@@ -21,7 +21,7 @@ def ask_client(client: Client, server: Scripted, *rest: Answer) -> ClientState:
 
 
 def decide(client: Client, state: ClientState, payload: Json) -> ClientState:
-    """What a person decided, as the client tells it."""
+    """Send a decision the way the client does."""
     if state.interrupts is None:
         return client.answer(state.unanswered[0], dump(payload).decode())
     (waiting,) = state.interrupts

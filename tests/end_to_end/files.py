@@ -175,8 +175,6 @@ class FileWorld(ServerHere):
     def _answer(self, _request: Request) -> Answer:
         return self.answers.pop(0) if self.answers else WELL
 
-    # What clients do
-
     def ask(self, method: str, path: str, body: object = None, *, token: str = ANN, **headers: str) -> HttpReply:
         return request(self.url, method, path, body, token=token, **headers)
 
@@ -220,8 +218,6 @@ class FileWorld(ServerHere):
     def get(self, url: str) -> HttpReply:
         """Fetch a URL without a credential."""
         return request(self.url, "GET", url.removeprefix(self.url), token=None)
-
-    # What is stored
 
     def log(self, thread: str) -> Sequence[Entry]:
         return read_log(self.database, thread)

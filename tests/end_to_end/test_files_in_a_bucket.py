@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.forms import file
 from tests.end_to_end.files import ATTACHMENTS, FileWorld, Talk, reading
-from tests.support.s3 import S3Server, s3_server
+from tests.support.s3 import S3Server, bucket_server
 
 pytestmark = pytest.mark.full
 
@@ -17,7 +17,7 @@ PAGE = file("page.html", b"<script>alert(1)</script>")
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[S3Server]:
-    with s3_server() as server:
+    with bucket_server() as server:
         yield server
 
 

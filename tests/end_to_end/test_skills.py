@@ -80,9 +80,6 @@ def skill_of(world: FileWorld, talk: Talk) -> tuple[str | None, str | None]:
     return (str(row["skill"]) if row["skill"] else None, str(row["scenario"]) if row.get("scenario") else None)
 
 
-# One turn, two pages
-
-
 def test_S1_S3_the_model_takes_up_a_skill_and_goes_on_as_its_expert_in_the_same_turn(world: FileWorld):
     keep(world, BORN)
     talk = a_talk()
@@ -118,9 +115,6 @@ def test_S7_data_that_a_tool_keeps_is_in_the_next_page_and_the_next_step_is_anot
     assert "调用 compute_chart。" in system_of(world.say(talk, "再看", WELL).pages[0])
 
 
-# Which skill
-
-
 def test_S4_the_next_request_goes_on_in_the_skill_a_request_may_name_another_and_core_is_none(world: FileWorld):
     talk = a_talk()
     world.say(talk, "帮我排盘", use("chart"), WELL)
@@ -132,9 +126,6 @@ def test_S4_the_next_request_goes_on_in_the_skill_a_request_may_name_another_and
     assert system_of(world.say(talk, "Enough", WELL, forwardedProps={"skill": "core"}).pages[0]) == LEAN
     assert skill_of(world, talk) == (None, None)
     assert system_of(world.say(talk, "Well?", WELL).pages[0]) == LEAN
-
-
-# Whose data
 
 
 def test_S6_two_users_never_see_each_others_data(world: FileWorld):
@@ -159,9 +150,6 @@ def test_S6_a_tier_is_known_to_tools_and_has_limits_of_its_own(world: FileWorld)
     profile = cast("dict[str, dict[str, dict[str, Json]]]", world.ask("GET", PROFILE, token=BOB).json)
     assert (profile["tier"], profile["skillData"]["chart"]["tier"]) == ("pro", "pro")
     assert world.ask("PUT", "/api/v1/users/bob/tier", {"tier": "free"}, token=ANN).status == 200
-
-
-# Forms
 
 
 FORM: Json = {

@@ -128,8 +128,6 @@ class Server(TwoUsers):
     def do(self, action: str, dice: Dice) -> None:
         self.actions[action](dice)
 
-    # Runs
-
     def start(self, dice: Dice, kind: str) -> None:
         who, thread, multitask = self.users[dice.user], self.slots[dice.number % len(self.slots)], dice.multitask
         body = ask(f"{kind} w{new_id()[-12:]}", thread=thread, forwardedProps={"multitask": multitask})
@@ -212,8 +210,6 @@ class Server(TwoUsers):
             for received in received_events:
                 assert run.bodies_by_number.setdefault(received.number, received.body) == received.body
         return received_events
-
-    # What is seen
 
     def decide(self, dice: Dice) -> None:
         """Approve or deny a pending call, or answer an unknown interrupt."""
@@ -303,8 +299,6 @@ class Server(TwoUsers):
             self.runs.append(UserState(user=talk.owner, thread=talk, body=body, task=task, path=path))
         self.world.tally[f"compact {reply.status}"] += 1
 
-    # Threads and users
-
     def fork(self, dice: Dice) -> None:
         talk, whole = self.a_thread(dice.number), dice.sure
         if talk is None or len(self.slots) >= THREADS + MOST_FORKS:
@@ -368,8 +362,6 @@ class Server(TwoUsers):
             assert self.ask(run.user, "GET", f"{RUNS}/{run.task}").status == 404
         self.world.tally["deleted"] += len(deleted)
 
-    # The server
-
     def start_the_server_again(self) -> None:
         """Restart the server, once per example because it is slow."""
         if self.ending != "none":
@@ -386,8 +378,6 @@ class Server(TwoUsers):
             ended_at = self.run(run)["ended"]
             if isinstance(ended_at, str) and datetime.fromisoformat(ended_at) < now:
                 run.is_cleaned = True
-
-    # What is always so
 
     @initialize(dice=dice, kinds=st.tuples(kinds, kinds), ending=st.sampled_from(["stop", "kill", "none"]))
     def begin(self, dice: Dice, kinds: tuple[str, str], ending: str) -> None:

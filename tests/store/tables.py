@@ -42,7 +42,7 @@ def store_in(connection: Connection) -> Store:
 
 
 def complete(work: Coroutine[object, None, Result]) -> Result:
-    """Return the result of work that waits for nothing."""
+    """Return the result of a coroutine that waits for nothing."""
     try:
         work.send(None)
     except StopIteration as stop:

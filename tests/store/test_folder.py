@@ -101,9 +101,6 @@ def test_a_path_of_a_file_is_rejected(tmp_path: Path):
         DataFolder(tmp_path / "file")
 
 
-# File modes
-
-
 @pytest.fixture
 def open_umask() -> Generator[None]:
     """Let new files be readable by all, unless the code sets a mode."""

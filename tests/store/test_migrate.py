@@ -112,9 +112,6 @@ async def test_two_servers_can_migrate_a_database_concurrently(postgres: Postgre
     await second.close()
 
 
-# Helpers of the tests above, in that order
-
-
 async def bring_to(database: Database, beginning: str) -> None:
     await database.write(partial(migrate, revision=beginning))
     assert await database.read(read_version) == beginning

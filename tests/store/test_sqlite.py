@@ -57,9 +57,6 @@ class TestSqliteStore(StoreSuite):
     """The common tests, on a file."""
 
 
-# Groups of writes
-
-
 async def test_writes_that_wait_together_are_committed_together(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=50))
     async with paused(database):
@@ -117,9 +114,6 @@ async def test_a_cancelled_write_does_not_affect_other_writes(tmp_path: Path):
     await database.close()
 
 
-# The end of the writer
-
-
 async def test_closing_commits_pending_writes(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=7, waiting=20))
     async with paused(database):
@@ -170,9 +164,6 @@ async def test_an_unusable_file_is_an_error(tmp_path: Path):
             await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
         with pytest.raises(StoreDown, match="unable to open database file"):
             await open_store(f"sqlite:///{tmp_path / 'missing' / 'recto.db'}")
-
-
-# The file
 
 
 @pytest.mark.parametrize(("setting", "number"), [("NORMAL", 1), ("FULL", 2)])
@@ -248,9 +239,6 @@ async def test_P17_title_search_ignores_case_in_any_script(store: Store):
     await store.threads.rename("ann", "thread-1", "Äpfel Straße ПРИВЕТ οδός")
     for search in ("ÄPFEL", "äpfel", "Äpf", "STRASSE", "привет", "ΟΔΌΣ"):
         assert await list_threads(store, search=search) == ["thread-1"]
-
-
-# Helpers of the tests above, in that order
 
 
 async def numbers_in(folder: Path, settings: SqliteSettings | None = None) -> SqliteDatabase:

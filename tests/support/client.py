@@ -22,15 +22,12 @@ READ_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class HttpReply:
-    """A response."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     @property
     def json(self) -> Mapping[str, Json]:
-        """The body as a JSON object."""
         return load_object(self.body) or {}
 
 
@@ -63,7 +60,6 @@ def bearer(token: str | None) -> dict[str, str]:
 
 
 def start(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> str:
-    """Start a run and return its task id."""
     reply = request(url, "POST", RUNS, run_input, token=token)
     if reply.status != http.HTTPStatus.ACCEPTED:
         raise RuntimeError(f"{reply.status}: {reply.body.decode()}")

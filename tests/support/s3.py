@@ -50,7 +50,6 @@ class S3Server:
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
         return f"http://{HOST}:{self.port}"
 
     def url(self, prefix: str = "files", secret: str = SECRET_KEY) -> str:
@@ -60,7 +59,7 @@ class S3Server:
 
 
 @contextmanager
-def s3_server() -> Generator[S3Server]:
+def bucket_server() -> Generator[S3Server]:
     """Run a server on free loopback ports; kill it and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="recto-s3-"))
     process = None

@@ -51,7 +51,6 @@ class WebPage:
         self.run("await page.evaluate((at) => { location.hash = at; }, args.at)", at=at)
 
     def send(self, text: str) -> None:
-        """Send a message."""
         self.fill(WRITE, text)
         self.press(WRITE, "Enter")
 
@@ -113,18 +112,15 @@ class WebPage:
         self.run("await page.reload()")
 
     def axe(self, where: str = "html") -> list[str]:
-        """Return the accessibility violations that axe finds."""
         return list(cast("list[str]", self.run("return await axe(page, args.where)", where=where)))
 
     def screenshot(self, path: Path) -> None:
         self.run("await page.screenshot({path: args.path})", path=str(path))
 
     def console_lines(self) -> list[str]:
-        """Return the lines of the browser console."""
         return list(cast("list[str]", self._node.ask("said", name=self._name)["said"]))
 
     def requested_urls(self) -> list[str]:
-        """Return the URLs that the page requested."""
         return list(cast("list[str]", self._node.ask("said", name=self._name)["asked"]))
 
     def close(self) -> None:
@@ -132,7 +128,6 @@ class WebPage:
 
 
 def browser_options(options: PageOptions) -> dict[str, Json]:
-    """Return the browser options for Playwright."""
     width, height = options.get("size", (1280, 860))
     return {
         "locale": options.get("locale", "en-US"),

@@ -20,12 +20,11 @@ RETRY, FORK, COPY = (f"role=button[name='{name}']" for name in ("Try again", "Fo
 
 
 def answers(page: WebPage) -> list[str]:
-    """Return the texts of the answers from the top."""
     return page.texts(".answer .markdown")
 
 
 def wait_for_end(page: WebPage) -> None:
-    """Wait until the run has wait_for_end."""
+    """Wait until the run has ended."""
     page.wait(".round.stop", state="hidden")
 
 

@@ -31,7 +31,6 @@ def request_approval(page: WebPage, server: Scripted, *texts: str, after: str = 
 
 
 def last_request(server: Scripted) -> str:
-    """Return the messages that the model received last."""
     return str(page_messages(server.model.requests[-1]))
 
 

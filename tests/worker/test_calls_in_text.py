@@ -196,9 +196,6 @@ def test_P11_a_long_reply_of_any_shape_is_read_to_its_end(piece: str):
     assert happens(wrote, is_native=True, size=8) != Row(wrote)
 
 
-# Words, calls and arguments
-
-
 def test_P11_a_reply_with_a_call_that_cannot_be_read_is_none_and_says_what_is_wrong():
     reader, deltas = read(f"So: <tool_call>{{not json}}</tool_call>{ADD}")
     assert deltas == [TextDelta(text="So:"), ReplyUsage(usage=Usage(input=3))]

@@ -115,9 +115,6 @@ async def two_requests(relay: Relay) -> tuple[RelayedRequest, RelayedRequest]:
     return first, await relay.ask(messages)
 
 
-# Parsed requests
-
-
 def newest(relay: Relay, owner: str = "ann") -> SentRequest:
     """Return the request of an owner that was parsed last."""
     return relay.gateway.parts.memory.requests.find(owner, "openai")[-1].request
@@ -198,9 +195,6 @@ def test_X3_of_an_owner_so_many_parsed_requests_are_kept():
     for number in range(OWNER_REQUESTS + 2):
         add(requests, str(number))
     assert texts(requests) == [str(number) for number in range(2, OWNER_REQUESTS + 2)]
-
-
-# Answered pages
 
 
 async def test_X3_the_answered_page_before_a_request_is_in_memory_and_the_same_as_in_the_store(relay: Relay):

@@ -148,9 +148,6 @@ async def test_D2_what_was_forgotten_is_read_again(tmp_path: Path):
     assert album.storage.reads == 2
 
 
-# What is in view, and in which order
-
-
 def image(key: str, mime_type: str = "image/png") -> File:
     return File(kind="image", source=Key(key=key), mime_type=mime_type)
 

@@ -45,9 +45,6 @@ def closing_words(server: InProcess) -> list[str]:
     return [str(messages_of(page)[-1]["content"]) for page in server.pages]
 
 
-# Calls
-
-
 async def test_P11_a_reply_that_is_nothing_but_a_call_is_that_call_and_no_answer(server: InProcess):
     thread = new_id()
     events = await server.run("note milk", Answer(text=NOTE), Answer(text="Noted."), thread=thread)
@@ -111,9 +108,6 @@ def test_P11_what_an_agent_does_not_say_is_as_its_model_needs_it(
     assert (agent_with_defaults.tool_calling, agent_with_defaults.activation) == expected
 
 
-# Replies that cannot be used
-
-
 @pytest.mark.parametrize(
     ("bad", "expected"), [(MADE_UP, "You wrote the result of a tool"), (HALF, "could not be read")]
 )
@@ -166,9 +160,6 @@ async def test_P11_the_manifest_says_that_a_reply_is_asked_for_again_and_its_tok
 
 async def calls_of(server: InProcess, run: Json) -> Sequence[dict[str, Json]]:
     return cast("Sequence[dict[str, Json]]", (await server.send("GET", f"{RUNS}/{run}/calls")).json["calls"])
-
-
-# Skills
 
 
 async def skill_of(server: InProcess, thread: str) -> Json:

@@ -111,9 +111,6 @@ async def files_at_work(
         await store.close()
 
 
-# Urls
-
-
 def a_ref(key: str, *, id: str = "", is_there: bool = True, kind: str = "document") -> FileRef:
     mime_type = "image/png" if kind == "image" else "text/plain"
     return FileRef(
@@ -182,9 +179,6 @@ async def test_D2_by_url_a_page_shows_so_many_pictures(tmp_path: Path, count: in
     assert without_files.pictures is None
 
 
-# What tools have of files
-
-
 class Untouched(Sequence[Entry]):
     """A log that fails when it is read."""
 
@@ -213,9 +207,6 @@ def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
     assert result.maps.urls == {"r1-0": "https://a.test"}
     assert result.maps is result.maps
     assert result.turns is result.turns
-
-
-# Pictures as bytes
 
 
 def reachable(root: object) -> list[str | bytes]:
