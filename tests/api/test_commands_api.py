@@ -154,4 +154,4 @@ def test_R15_where_no_sandbox_works_the_start_says_so_and_every_command_asks(tmp
     environment = {**os.environ, **settings}
     command = [sys.executable, "-m", "recto", "serve", "--check"]
     output = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert "commands: no sandbox: every command asks" in " ".join(output.split())
+    assert "commands: no sandbox: every command needs approval" in " ".join(output.split())

@@ -239,7 +239,9 @@ async def test_R11_C3_why_it_is_not_ready_is_told_to_the_log_once_and_to_no_stra
     assert elsewhere == "The server is not ready: no host 10.9.8.7:5432"
     for answer in answers:
         assert (answer.status, answer.json["code"]) == (503, "not_ready")
-        assert answer.json["detail"] == "The server cannot admit or execute runs at present. See its log for the reason."
+        assert (
+            answer.json["detail"] == "The server cannot admit or execute runs at present. See its log for the reason."
+        )
 
 
 def test_X1_version_tells_what_answers(url: str):

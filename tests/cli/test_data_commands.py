@@ -128,17 +128,17 @@ def test_C1_user_delete_asks_and_deletes_all_data_of_a_user(data: Path, tmp_path
     assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").code == 0
     done = recto(tmp_path, "user", "delete", "bob", "--data", "data", stdin="n\n")
     assert done.code == FAILED
-    assert "Delete every thread, run, call and file of 'bob', for ever?" in done.err
+    assert "Delete all threads, runs, calls and files of 'bob' forever?" in done.err
     assert recto(tmp_path, "user", "export", "bob", "--data", "data").out
     sure = recto(tmp_path, "user", "delete", "bob", "--data", "data", "--yes")
     assert (sure.code, sure.out) == (
         0,
-        "Deleted 2 threads, 0 files and 0 datasets; 0 runs were not over yet.\n",
+        "Deleted 2 threads, 0 files and 0 datasets; stopped 0 active runs.\n",
     )
     result = recto(tmp_path, "user", "export", "bob", "--data", "data")
     assert (result.code, result.out) == (FAILED, "")
     assert result.err.startswith(
-        "recto user export: Nothing is kept of a user 'bob'. Users are named as in RECTO_API_K"
+        "recto user export: There is no data of a user 'bob'. The name is that in RECTO_API_KEYS"
     )
     assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").out
 
@@ -150,7 +150,7 @@ def test_C1_a_running_server_notices_a_deleted_user(tmp_path: Path):
             task = start(server.url, ask("hi"))
             (model_request,) = model.wait_requests(1)
             done = recto(tmp_path, "user", "delete", "local", "--data", "data", "--yes")
-            assert done.out == "Deleted 1 threads, 0 files and 0 datasets; 1 runs were not over yet.\n"
+            assert done.out == "Deleted 1 threads, 0 files and 0 datasets; stopped 1 active runs.\n"
             assert request(server.url, "GET", f"{RUNS}/{task}").status == 404
             # Whoever worked on it finds out when it wants to keep its lease.
             assert model_request.wait_disconnected(20)
@@ -234,7 +234,7 @@ def test_C1_a_deleted_user_leaves_no_bytes_and_takes_none_of_others(tmp_path: Pa
     done = recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data")
     assert (done.code, done.out) == (
         0,
-        "Deleted 0 threads, 2 files and 0 datasets; 0 runs were not over yet.\n",
+        "Deleted 0 threads, 2 files and 0 datasets; stopped 0 active runs.\n",
     )
     assert blobs(tmp_path / "data") == [b"ours"]
 

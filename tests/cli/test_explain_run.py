@@ -100,7 +100,7 @@ def test_C1_explain_gives_a_call_away_as_curl_and_har_without_its_address(served
         (("nobodys",), FAILED, "There is no run 'nobodys'."),
         (("two", "9"), FAILED, "There is no call"),
         (("two", "0"), WRONG_USE, "greater than or equal to 1"),
-        (("twice",), WRONG_USE, "several users have a run of that name: ann, bob. Name one with --user"),
+        (("twice",), WRONG_USE, "several users have a run with this name: ann, bob. Choose one with --user."),
         (("two", "--user", "bob"), FAILED, "There is no run 'two'."),
         (("two", "--json", "--curl"), WRONG_USE, "choose one of --json, --curl and --har"),
     ],

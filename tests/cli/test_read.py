@@ -48,13 +48,13 @@ def test_D9_json_is_an_object_for_each_file(tmp_path: Path):
     assert missing == {"name": f"{tmp_path}/none", "error": "there is no such file; check its name"}
     assert other == {
         "name": str(DOCUMENTS / "letter.html"),
-        "error": "it has no pages, slides or sheets; leave --pages out",
+        "error": "it has no pages, slides or sheets. Omit --pages",
     }
 
 
 def test_D9_missing_pages_are_reported():
     file = DOCUMENTS / "long.pdf"
-    words = "there is no page 301 in what was read of it, which ends with page 300; name others"
+    words = "there is no page 301: the text ends with page 300. Choose others"
     done = run(file, "--pages", "301-400", code=1)
     assert (done.out, done.err) == ("", f"recto read: {file}: {words}\n")
     assert orjson.loads(run(file, "--pages", "301", "--json", code=1).out) == {"name": str(file), "error": words}
@@ -74,13 +74,13 @@ def test_C1_standard_input_and_pipes_are_read(tmp_path: Path):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--pages", "x", "a"], "--pages is 'x'; name pages as 3, 3-7 or 3-"),
+        (["--pages", "x", "a"], "--pages is 'x'; use 3, 3-7 or 3-, counted from 1."),
         (["--pages", "7-3", "a"], "--pages is '7-3'"),
         (["--pages", "0", "a"], "--pages is '0'"),
         (["-", "-"], "only once"),
-        (["--name", "a.csv", "a"], "give - as a file"),
-        (["--ocr", "../x", "a"], "as tesseract names them"),
-        (["--json", "--limit", "3", "a"], "it goes with --pages"),
+        (["--name", "a.csv", "a"], "add - to the files"),
+        (["--ocr", "../x", "a"], "use names of tesseract"),
+        (["--json", "--limit", "3", "a"], "combine it with --pages, not with"),
         (["--limit", "0", "a"], "greater than or equal to 1"),
         (["--seconds", "0", "a"], "greater than or equal to 0.1"),
         ([], "Missing argument"),
@@ -122,8 +122,6 @@ def test_C1_a_terminated_read_leaves_no_folder_and_no_children(tmp_path: Path):
 
 
 def test_C1_a_read_removes_folders_of_killed_ones_but_none_in_use(tmp_path: Path):
-    note = tmp_path / "note.txt"
-    note.write_text("words")
     with start_reading(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as killed:
         killed.kill()
     with start_reading(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as living:
@@ -133,7 +131,9 @@ def test_C1_a_read_removes_folders_of_killed_ones_but_none_in_use(tmp_path: Path
             os.utime(folder, (0, 0))
         (tmp_path / "recto-parsing-young").mkdir()
         (tmp_path / "recto-parsing-link").symlink_to(DOCUMENTS)
-        subprocess.run([*COMMAND, note], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, capture_output=True)
+        # A thread parses small texts; only processes have folders and remove old ones.
+        command, environment = [*COMMAND, DOCUMENTS / "letter.pdf"], {**os.environ, "TMPDIR": str(tmp_path)}
+        subprocess.run(command, env=environment, check=True, capture_output=True)
         folders_left = sorted(tmp_path.glob("recto-parsing-*"))
         living.terminate()
         living.wait(timeout=20)

@@ -43,7 +43,7 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     assert {name for provider in PROVIDERS for name in (provider.key_setting, provider.url_setting)} <= names_shown
     agents = "agents: chat, coder, coder-zh, docs, vibe, vibe-en"
     assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", agents} <= {*lines}
-    assert {"agent = (not set)", "where nobody is named: vibe on /api/v1/chat, chat everywhere else"} <= {*lines}
+    assert {"agent = (not set)", "default agent: vibe on /api/v1/chat, chat elsewhere"} <= {*lines}
     assert not list(tmp_path.iterdir())
 
 
@@ -103,7 +103,9 @@ def test_C1_reload_restarts_on_changes_survives_errors_and_leaves_no_process(tmp
         wait_for(lambda: describes("as it is now"), "the change")
         assert not is_alive(first)
         an_agent(agent, "[unfinished")
-        wait_for(lambda: "It ended with code 2; the next change starts it again." in server.output, "its end")
+        wait_for(
+            lambda: "The server exited with code 2. It restarts after the next change." in server.output, "its end"
+        )
         an_agent(agent, "put right")
         wait_for(lambda: describes("put right"), "the start after the broken one")
         (last,) = children(server.pid)
@@ -155,7 +157,7 @@ def test_C2_an_invalid_http_request_is_logged_in_one_line(tmp_path: Path):
             connection.sendall(b"this is no http\r\n\r\n")
             assert b"400" in connection.recv(1000)
         assert request(server.url, "GET", "/healthz").status == 200
-        wait_for(lambda: "what is no HTTP" in server.output, "the line")
+        wait_for(lambda: "sent invalid HTTP" in server.output, "the line")
         assert server.stop() == 0
         lines = [line for line in server.output.splitlines() if "HTTP" in line or "GET" in line]
     (line,) = [load_object(line) or {} for line in lines]
