@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recto.app.file_services import (
-    ServerAddress,
+    PublicAddress,
     has_reachable_urls,
     is_durable_database,
     make_file_services,
@@ -46,7 +46,7 @@ def public(url: str) -> GateSettings:
 def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
     settings: ServerSettings, listening: str, url: str
 ):
-    address = ServerAddress.of(settings)
+    address = PublicAddress.of(settings)
     address.set_port(settings, listening)
     assert address.url == url
 
@@ -122,7 +122,7 @@ async def test_C3_a_storage_that_cannot_be_used_or_written_to_stops_the_start(st
 
 async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, tmp_path: Path):
     settings = ServerSettings(data=tmp_path, uploads=UploadRules(user_files=1))
-    signer = make_signer(settings, tmp_path, ServerAddress.of(settings))
+    signer = make_signer(settings, tmp_path, PublicAddress.of(settings))
     storage = await open_files(settings, store, "one")
     files = make_file_services(settings, storage, store, signer, make_library(settings)).attachments
     await files.receive(Upload(owner="ada", name="a.txt", allowed=ANY), byte_stream(b"one"))

@@ -45,13 +45,13 @@ ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - not bound here, only recognised
 
 
 @dataclass(kw_only=True)
-class ServerAddress:
+class PublicAddress:
     """The URL of this server. A port that the system chooses is set once the server listens."""
 
     url: str
 
     @classmethod
-    def of(cls, settings: ServerSettings) -> ServerAddress:
+    def of(cls, settings: ServerSettings) -> PublicAddress:
         """Return the public address, else the address to listen on."""
         if settings.gate.public_url:
             return cls(url=settings.gate.public_url.rstrip("/"))
@@ -70,7 +70,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def make_signer(settings: ServerSettings, folder: Path, address: ServerAddress) -> Signer:
+def make_signer(settings: ServerSettings, folder: Path, address: PublicAddress) -> Signer:
     """Return a signer with the configured keys, or with those of this data folder."""
     keys = parse_keys(settings.signing_keys) if settings.signing_keys else load_keys(folder)
     return Signer(keys, lambda: address.url)

@@ -41,7 +41,7 @@ from recto.app.agents import (
 from recto.app.check_server import check_values
 from recto.app.file_services import (
     Library,
-    ServerAddress,
+    PublicAddress,
     make_file_services,
     make_library,
     make_live_tools,
@@ -124,7 +124,7 @@ class Application:
     """A server that does not listen yet: its API, its address, and the token of the local user."""
 
     api: Api
-    address: ServerAddress
+    address: PublicAddress
     token: str | None
 
 
@@ -136,7 +136,7 @@ def make_application(
     gateway_only: bool = False,
 ) -> Application:
     """Return a server without its socket. The lifespan of its API starts and stops everything else."""
-    token, address = settings.auth.token, ServerAddress.of(settings)
+    token, address = settings.auth.token, PublicAddress.of(settings)
     # With accounts, there is a local token only if the settings name one.
     if not settings.auth.has_accounts:
         token = local_token(settings.data, token)

@@ -135,39 +135,37 @@ async def _store_form(request: Request, agent: str | None) -> tuple[Sequence[Upl
     backend, owner, kind = backend_of(request), user_of(request).name, request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}. Send files as {FORM_MEDIA}")
-    service, entries = backend.files, list[UploadedFile]()
     async with aclosing(body_of(request)) as body:
-        form = MultipartForm(body, kind, form_limits(service.rules))
-        with service.uploads.admit(owner, service.rules, form):
-            try:
-                return entries, await _store_parts(backend, owner, form, agent, entries)
-            except BaseException:
-                for attachment in [entry for entry in entries if isinstance(entry, Attachment)]:
-                    # The owner may have deleted it in the meantime.
-                    with suppress(NotFound):
-                        await service.attachments.delete(owner, attachment.id)
-                raise
+        form = MultipartForm(body, kind, form_limits(backend.files.rules))
+        with backend.files.uploads.admit(owner, backend.files.rules, form):
+            return await _store_parts(backend, owner, form, agent)
 
 
 async def _store_parts(
-    backend: Backend, owner: str, form: MultipartForm, agent: str | None, entries: list[UploadedFile]
-) -> bool:
-    """Add the result of each file to `entries`. Returns False if the form was not read to its end."""
-    agents, rules = backend.agents, backend.files.rules
+    backend: Backend, owner: str, form: MultipartForm, agent: str | None
+) -> tuple[Sequence[UploadedFile], bool]:
+    agents, rules, entries = backend.agents, backend.files.rules, list[UploadedFile]()
     allowed = agents.require(agents.default if agent is None else agent, "agent").file_input
-    async with aclosing(form.parts()) as parts:
-        async for part in parts:
-            if part.heading.filename is None:
-                agent = await _agent_in(part, agent, has_files=bool(entries))
-                allowed = agents.require(agents.default if agent is None else agent, "agent").file_input
-                continue
-            entries.append(await _store_file(backend, owner, part, allowed, len(entries)))
-            limits = [limit for limit in (rules.upload_bytes, allowed.max_bytes) if limit]
-            if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
-                return False
-    if not entries:
-        raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
-    return True
+    try:
+        async with aclosing(form.parts()) as parts:
+            async for part in parts:
+                if part.heading.filename is None:
+                    agent = await _agent_in(part, agent, has_files=bool(entries))
+                    allowed = agents.require(agents.default if agent is None else agent, "agent").file_input
+                    continue
+                entries.append(await _store_file(backend, owner, part, allowed, len(entries)))
+                limits = [limit for limit in (rules.upload_bytes, allowed.max_bytes) if limit]
+                if not await part.skip(min(limits) + BEYOND_BYTES if limits else None):
+                    return entries, False
+        if not entries:
+            raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
+        return entries, True
+    except BaseException:
+        for attachment in [entry for entry in entries if isinstance(entry, Attachment)]:
+            # The owner may have deleted it in the meantime.
+            with suppress(NotFound):
+                await backend.files.attachments.delete(owner, attachment.id)
+        raise
 
 
 async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:

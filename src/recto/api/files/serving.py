@@ -91,7 +91,10 @@ async def get_file(request: Request, id: FileId, name: FileName) -> Response:
     files = backend_of(request).files
     target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
     try:
-        attachment = await files.attachments.get(files.signer.read_target(target, files.clock()) or "")
+        attachment_id = files.signer.read_target(target, files.clock())
+        if attachment_id is None:
+            raise NotFound(what="file", id="")
+        attachment = await files.attachments.get(attachment_id)
         # The response is valid as long as its URL.
         seconds = max(0, expiry(request.query_params["signature"]) - int(files.clock().timestamp()) - 1)
         media, is_inline = served_as(attachment.mime_type)

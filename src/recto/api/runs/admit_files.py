@@ -224,7 +224,8 @@ def _new_ids(attachments: Mapping[Source, Attachment]) -> tuple[str, ...]:
 
 
 async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
-    await backend.files.attachments.delete_blobs(await backend.store.files.delete_owner_unused(owner, ids))
+    if ids:
+        await backend.files.attachments.delete_blobs(await backend.store.files.delete_owner_unused(owner, ids))
 
 
 def _url(file: File) -> str:

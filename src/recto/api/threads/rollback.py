@@ -29,8 +29,8 @@ from recto.errors import Conflict, NotFound, RectoError, WireError
 from recto.store.threads.thread_rows import StoredThread
 from recto.store.threads.threads import RollbackOptions, ThreadRolledBack
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.workspace.restore_files import RestorePlan, copy_folder, restore
-from recto.tools.workspace.snapshots import FolderState, SnapshotTurn, difference
+from recto.tools.workspace.restore_files import RestorePlan, RestoreResult, copy_folder, restore
+from recto.tools.workspace.snapshots import FolderState, Snapshots, SnapshotTurn, difference
 from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
 FILES, COMPACT = f"{THREAD_PATH}/files", f"{THREAD_PATH}/compact"
@@ -230,13 +230,18 @@ async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
             raise Conflict(ACTIVE_RUN)
         if is_busy(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
             raise Conflict(BUSY_FOLDER)
-        # The current state is saved first, for undo.
-        save = partial(snapshots.save_undo, workspace, thread.id, before)
-        undo, now = await run_in_thread(save, name=WORKER_NAME)
-        content = partial(snapshots.content, thread.id)
-        plan = RestorePlan(before=before, now=now, content=content, paths=paths)
-        result = await run_in_thread(partial(restore, workspace, plan), name=WORKER_NAME)
+        job = partial(_restore, snapshots, workspace, thread.id, before, paths)
+        undo, result = await run_in_thread(job, name=WORKER_NAME)
     return {"restored": result.restored, "left": result.failed_paths, "undo": undo}
+
+
+def _restore(
+    snapshots: Snapshots, workspace: Workspace, thread: str, before: FolderState, paths: Collection[str] | None
+) -> tuple[str, RestoreResult]:
+    """Restore files and return the id of the snapshot that undoes this, which is saved first."""
+    undo, now = snapshots.save_undo(workspace, thread, before)
+    plan = RestorePlan(before=before, now=now, content=partial(snapshots.content, thread), paths=paths)
+    return undo, restore(workspace, plan)
 
 
 def _parse_source(body: Mapping[str, Json]) -> tuple[str | None, str | None, Collection[str] | None]:
