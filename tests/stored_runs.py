@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from recto.conversation.json import dump
+from recto.conversation.log import Entry
 from recto.ids import new_id
-from recto.store.ports import Admission, Claimant, Lease, RunChange, StoredRun
+from recto.store.ports import Admission, Claimant, Lease, RunChange, RunEnding, StoredRun
 from recto.store.store import Store, open_store
 
 WHO = Claimant(node="node", boot="boot", lease=timedelta(seconds=30))
@@ -66,3 +67,11 @@ async def lose(store: Store, lease: Lease) -> Lease:
 async def write_events(store: Store, lease: Lease, bodies: Sequence[bytes]) -> int:
     """Store events. Return the number of the last."""
     return (await store.runs.record(lease, RunChange(events=bodies), now())).last_event
+
+
+async def write_log(store: Store, thread: str, entries: Sequence[Entry], owner: str = OWNER) -> None:
+    """Write entries in an ended run, without token counts, like older versions."""
+    lease = (await store.runs.admit(an_admission(thread=thread, owner=owner), WHO)).run.lease
+    for at in range(0, len(entries), 500):
+        await store.runs.record(lease, RunChange(entries=entries[at : at + 500]), now())
+    await store.runs.record(lease, RunChange(entered=True, ending=RunEnding(outcome="done")), now())

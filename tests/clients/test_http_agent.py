@@ -1,11 +1,14 @@
-"""HttpAgent of @ag-ui/client, newest and older, unchanged: turns with whole histories, tools, edits, stops."""
+"""HttpAgent of @ag-ui/client, newest and older: turns with whole lists, tools, approvals, edits, stops."""
+
+import threading
 
 import pytest
 
+from recto.conversation.json import Json, dump
 from recto.ids import new_id
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
-from tests.clients.agents import ClientMaker, ClientState, function_of, result, tool, user
+from tests.clients.agents import Client, ClientMaker, ClientState, function_of, result, tool, user
 from tests.clients.scripts import LOST_ANSWER, call, model_page, script
 
 ASK = tool("ask", question={"type": "string"})
@@ -141,3 +144,84 @@ def test_P15_a_state_is_shared_by_the_client_and_the_tools_of_the_server(make: C
     second = check_events(client.say("not Rome", state={"stops": ["Oslo"], "by": "train"}))
     assert second.state == {"stops": ["Oslo", "Bonn"], "by": "train"}
     assert check_events(make(threadId=client.thread).run()).state == second.state
+
+
+ASK_CALL = call("ask", '{"question": "Which one?"}')
+
+
+def test_P15_words_in_place_of_a_result_go_on_and_a_late_result_harms_nothing(make: ClientMaker, server: Scripted):
+    script(server, Answer(calls=(ASK_CALL,)), Answer(text="Then not."), Answer(text="Good night."))
+    client = make()
+    first = client.say("buy it", tools=[ASK])
+    state = client.say("never mind", tools=[ASK])
+    assert (state.failed, state.read_texts[-1]) == (None, "assistant: Then not.")
+    late = [*state.messages[:2], result(first.unanswered[0], "the red one"), *state.messages[2:]]
+    state = client.run(messages=[*late, user("good night")], tools=[ASK])
+    assert (state.failed, state.read_texts[-1]) == (None, "assistant: Good night.")
+    assert model_page(server)[-3:] == ["user: never mind", "assistant: Then not.", "user: good night"]
+
+
+def test_P15_a_stop_in_the_middle_of_a_call_leaves_nothing_to_carry_out(make: ClientMaker, server: Scripted):
+    go = threading.Event()
+    script(server, Answer(text="Let me ask.", calls=(ASK_CALL,), hold=go, hold_after=7))
+    client = make()
+    run = client.begin(add=[user("buy it")], tools=[ASK])
+    client.saw("TOOL_CALL_ARGS")
+    client.stop()
+    client.wait(run)
+    state = client.say("never mind", tools=[ASK])
+    go.set()
+    assert (state.failed, state.read_texts[-1]) == (None, f"assistant: {PLAIN.text}")
+    assert model_page(server)[-1] == "user: never mind"
+    again = make(threadId=client.thread).run()
+    assert [function_of(one) for one in again.unanswered] == []
+
+
+SEND_CALL = call("send", '{"text": "We meet at nine."}')
+
+
+def ask_client(client: Client, server: Scripted, *rest: Answer) -> ClientState:
+    """Run until a call waits for approval."""
+    script(server, Answer(text="I send it.", calls=(SEND_CALL,)), *rest)
+    state = client.say("tell all: we meet at nine")
+    assert (state.failed, list(state.warned)) == (None, [])
+    assert [function_of(one) for one in state.unanswered] == [("send", SEND_CALL.arguments)]
+    return state
+
+
+def decide(client: Client, state: ClientState, payload: Json) -> ClientState:
+    """Send a decision the way the client does."""
+    if state.interrupts is None:
+        return client.answer(state.unanswered[0], dump(payload).decode())
+    (waiting,) = state.interrupts
+    assert waiting["toolCallId"] == state.unanswered[0]["id"]
+    return client.run(resume=[{"interruptId": waiting["id"], "status": "resolved", "payload": payload}])
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        pytest.param({"approved": True}, "Sent: We meet at nine.", id="approved"),
+        pytest.param({"approved": True, "arguments": {"text": "At ten."}}, "Sent: At ten.", id="changed"),
+        pytest.param({"approved": False, "message": "Not yet."}, "Not yet.", id="denied"),
+    ],
+)
+def test_P15_a_person_decides_on_a_call(make: ClientMaker, server: Scripted, payload: Json, expected: str):
+    client = make()
+    state = decide(client, ask_client(client, server, Answer(text="Very well.")), payload)
+    assert (state.failed, list(state.warned)) == (None, [])
+    assert state.read_texts[-1] == "assistant: Very well."
+    assert state.unanswered == []
+    assert expected in str(page_messages(server.model.requests[-1])[-1]["content"])
+
+
+def test_P15_a_call_that_waits_is_there_for_who_comes_later(make: ClientMaker, server: Scripted):
+    client = make()
+    ask_client(client, server, Answer(text="Very well."))
+    later = make(threadId=client.thread)
+    state = later.run()
+    assert [function_of(one) for one in state.unanswered] == [("send", SEND_CALL.arguments)]
+    (waiting,) = server.rows(f"/threads/{client.thread}", "interrupts")
+    resume: Json = [{"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}]
+    assert later.run(resume=resume).read_texts[-1] == "assistant: Very well."
+    assert "Sent: We meet at nine." in model_page(server)[-1]

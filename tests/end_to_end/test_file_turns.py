@@ -1,4 +1,4 @@
-"""F4, P3, P10: files over many turns, through rollback, fork, deletion and a crash."""
+"""Files over many turns: rollback, fork, deletion and crashes (F4, P3, P10, X4)."""
 
 import zlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from recto.conversation.json import Json
+from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from recto.testing.model_server import Answer, failure
 from tests.api.forms import file
@@ -30,6 +30,7 @@ from tests.end_to_end.files import (
 )
 from tests.files.heads import PNG
 from tests.support.client import RUNS, Reader, start
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 
@@ -40,7 +41,9 @@ ASK_ME: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
-    with FileWorld(tmp_path_factory.mktemp("turns")) as world:
+    world = FileWorld(tmp_path_factory.mktemp("turns"))
+    world.write_agent("always", files=", mode: always")
+    with world:
         yield world
 
 
@@ -154,3 +157,23 @@ def test_F4_an_answer_that_is_asked_for_again_before_a_word_was_heard_has_the_tu
     ids = [received.event["messageId"] for received in turn.events if received.event["type"] == "TEXT_MESSAGE_START"]
     assert ids == [world.response_id(talk.thread)]
     assert turn.requests[0].body == turn.requests[1].body
+
+
+def test_X4_a_server_killed_while_it_reads_documents_goes_on_and_tells_the_run_from_its_start(world: FileWorld):
+    rows_of_csv = b"".join(b"%d,some words in a cell,%d\n" % (number, number * 7) for number in range(200_000))
+    (large,) = world.upload(file("large.csv", rows_of_csv))
+    body = a_run(Talk(agent="always"), [words("So?"), part(large)])
+    assert world.post(body).status == 202
+    run, thread = str(body["runId"]), str(body["threadId"])
+    wait_for(lambda: any(b"ACTIVITY_SNAPSHOT" in event for event in told_of(world, run)))
+    assert len(world.users(thread)) == 1
+    world.restart(kill=True)
+    wait_for(lambda: world.ask("GET", f"{RUNS}/{run}").json["status"] == "finished")
+    types = [str((load_object(event) or {})["type"]) for event in told_of(world, run)]
+    assert (types[0], types.count("RUN_STARTED"), types[-1]) == ("RUN_STARTED", 1, "RUN_FINISHED")
+    world.forget_all()
+
+
+def told_of(world: FileWorld, run: str) -> list[bytes]:
+    query = "SELECT body FROM events WHERE run IN (SELECT id FROM runs WHERE name = ?) ORDER BY number"
+    return world.column(query, run)

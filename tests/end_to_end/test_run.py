@@ -1,14 +1,21 @@
 """Whole runs through a real server and a scripted model."""
 
+import asyncio
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from recto.conversation.json import Json
+from recto.models.ports import Usage
+from recto.store.store import open_store
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
 from tests.end_to_end.harness import Harness, log_texts, story, stream_texts
+from tests.flow.in_process import in_process
+from tests.store.suite.samples import OTHER_NODE, claim_names
 from tests.support.client import RUNS, Reader, ReceivedEvent, ask, request, run, start
 from tests.waiting import wait_for
 
@@ -114,3 +121,56 @@ def test_a_call_repeated_without_effect_is_noticed_and_told(harness: Harness, sc
     results = [text for kind, text in log if kind == "tool"]
     assert results[0] == "saw x"
     assert "3 times" in results[2]
+
+
+async def test_X4_a_server_that_stops_hands_back_what_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with in_process(tmp_path, monkeypatch, grace_seconds=0.01) as server:
+        server.answers.append(Answer(hang=True))
+        assert (await server.send("POST", RUNS, ask("hi", run="r1"))).status == 202
+        await asyncio.to_thread(server.model.wait_requests, 1)
+        clock = server.backend.clock
+    store = await open_store(f"sqlite:///{tmp_path / 'data' / 'recto.db'}")
+    # Long before its lease would have run out.
+    assert await claim_names(store, OTHER_NODE, clock()) == ["r1"]
+    await store.close()
+
+
+@pytest.mark.full
+def test_P8_a_reply_that_is_cancelled_counts_what_was_said_of_it(tmp_path: Path):
+    go = threading.Event()
+
+    answer = Answer(text="one two three four five six", hold=go, hold_after=4)
+    with Harness(tmp_path, lambda _: answer) as harness, harness.serve():
+        id = start(harness.url, ask("hold"))
+        Reader(lambda: harness.url, id).wait_for(lambda received: b"TEXT_MESSAGE_CONTENT" in received.body)
+        request(harness.url, "POST", f"{RUNS}/{id}/cancel")
+        Reader(lambda: harness.url, id).wait()
+        (call,) = cast("list[Mapping[str, Json]]", request(harness.url, "GET", f"{RUNS}/{id}/calls").json["calls"])
+        usage = cast("Mapping[str, int]", request(harness.url, "GET", f"{RUNS}/{id}").json["usage"])
+        metrics = request(harness.url, "GET", "/metrics").body.decode()
+        go.set()
+    estimate = cast("Mapping[str, int]", call["usage"])
+    assert estimate["estimated"] is True
+    assert usage["inputTokens"] == estimate["inputTokens"] > 10
+    assert usage["outputTokens"] == estimate["outputTokens"] >= 3
+    assert call["firstToken"]
+    assert 'recto_model_calls_total{model="compatible:scripted",result="broken_off"} 1.0' in metrics
+
+
+@pytest.mark.full
+def test_R13_what_one_model_said_of_its_tokens_says_nothing_to_another(tmp_path: Path):
+    def script(model_request: Request) -> Answer:
+        return Answer(
+            text="Well.", usage=Usage(input=127_000 if model_request.page["model"] == "scripted" else 10, output=1)
+        )
+
+    with Harness(tmp_path, script) as harness:
+        other = harness.agents / "other"
+        other.mkdir()
+        (other / "AGENT.md").write_text("---\nmodel: compatible:small\n---\nYou are another.\n", encoding="utf-8")
+        with harness.serve():
+            first = ask("hello " * 800)
+            run(harness.url, first)
+            second = {**ask("and you?"), "threadId": first["threadId"], "forwardedProps": {"agent": "other"}}
+            run(harness.url, second)
+        assert [model_request.page["model"] for model_request in harness.model.requests] == ["scripted", "small"]

@@ -2,24 +2,22 @@
 
 import asyncio
 from collections.abc import Generator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from recto.conversation.json import dump
 from recto.conversation.messages import AssistantMessage, Text, UserMessage
 from recto.ids import new_id
-from recto.store.ports import Admission, Claimant, RunChange, RunEnding
 from recto.store.store import open_store
 from tests.api.scripted_server import Scripted, scripted_server
+from tests.stored_runs import write_log
 from tests.waiting import wait_for
 from tests.web.page import PageOpener, WebPage
 
 pytestmark = pytest.mark.full
 TURNS = 1_000
-WHO = Claimant(node="test", boot="test", lease=timedelta(seconds=60))
 ANSWER = """\
 Answer {n}: here is **what** I found, with `code` and a [link](https://example.com/{n}).
 
@@ -48,23 +46,8 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Scripted, 
 
 
 async def write_thread(folder: Path) -> str:
-    store, thread, id = await open_store(f"sqlite:///{folder / 'recto.db'}"), new_id(), new_id()
-    body = {"threadId": thread, "runId": id, "messages": [{"id": "asked", "role": "user", "content": "Question 0?"}]}
-    admission = Admission(
-        id=id,
-        name=id,
-        owner="alice",
-        thread=thread,
-        agent="chat",
-        input=dump(body),
-        response_id=new_id(),
-        created=datetime.now(UTC),
-    )
-    run = (await store.runs.admit(admission, WHO)).run
-    entries = [entry for number in range(TURNS) for entry in turn(number)]
-    for at in range(0, len(entries), 500):
-        await store.runs.record(run.lease, RunChange(entries=entries[at : at + 500]), datetime.now(UTC))
-    await store.runs.record(run.lease, RunChange(entered=True, ending=RunEnding(outcome="done")), datetime.now(UTC))
+    store, thread = await open_store(f"sqlite:///{folder / 'recto.db'}"), new_id()
+    await write_log(store, thread, [entry for number in range(TURNS) for entry in turn(number)], "alice")
     await store.close()
     return thread
 

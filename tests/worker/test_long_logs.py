@@ -12,16 +12,14 @@ from sqlalchemy import func, select
 
 from recto.agents.agent import CHAT
 from recto.conversation.json import Json, Object, load_object
-from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, StateChanged, messages_of
+from recto.conversation.log import Compacted, Entry, RolledBack, StateChanged, messages_of
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UnreadMessages, UserMessage
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import RunChange, RunEnding
 from recto.store.schema import LOG
-from recto.store.store import Store
 from recto.worker.log_cache import LogCache, LogQuery, is_unread
 from tests.page.talk import asks, result, says, user
-from tests.stored_runs import OWNER, WHO, an_admission, now
+from tests.stored_runs import OWNER, write_log
 from tests.waiting import settle
 from tests.worker.plays import Play, a_play, calling
 
@@ -38,21 +36,13 @@ def turns(count: int, first: int = 0) -> list[Entry]:
     ]
 
 
-async def write(store: Store, thread: str, entries: Sequence[Entry]) -> None:
-    """Write entries in an ended run, without token counts, like older versions."""
-    run = (await store.runs.admit(an_admission(thread=thread, owner=OWNER), WHO)).run
-    for at in range(0, len(entries), 500):
-        await store.runs.record(run.lease, RunChange(entries=entries[at : at + 500]), now())
-    await store.runs.record(run.lease, RunChange(ending=RunEnding(outcome="done")), now())
-
-
 @asynccontextmanager
 async def a_long_play(folder: Path, entries: Sequence[Entry], history: int | None = 4) -> AsyncGenerator[Play]:
     async with a_play(folder) as play:
         session = play()
         agents = {"doer": replace(CHAT, name="doer", history=history, window=10_000_000)}
         session.runtime = replace(session.runtime, agents=agents)
-        await write(session.runtime.store, session.thread, entries)
+        await write_log(session.runtime.store, session.thread, entries)
         yield session
 
 
@@ -155,18 +145,9 @@ async def test_a_call_gets_another_id_where_one_of_long_ago_has_its_own(tmp_path
 async def test_R12_a_rollback_to_what_was_not_read_has_the_log_read_again(tmp_path: Path):
     async with a_long_play(tmp_path, turns(200)) as play:
         await play.run("doer")
-        await write(play.runtime.store, play.thread, [RolledBack(id="back", to="u3")])
+        await write_log(play.runtime.store, play.thread, [RolledBack(id="back", to="u3")])
         await play.run("doer")
         assert said_in(play)[-5:] == ["hi", None, "out", "Answer 2.", "Go."]
-
-
-async def test_S4_the_skill_of_long_ago_is_still_that_of_the_thread(tmp_path: Path):
-    skill = SkillChanged(id="skill", skill="bazi")
-    async with a_long_play(tmp_path, [skill, *turns(200)]) as play:
-        log = await reading(play)
-        assert [entry for entry in log if isinstance(entry, SkillChanged)] == [
-            replace(skill, seq=1, time=log[1].time),
-        ]
 
 
 async def test_P1_the_state_of_long_ago_is_still_that_of_the_thread(tmp_path: Path):

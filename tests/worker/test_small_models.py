@@ -218,12 +218,3 @@ async def test_S3_a_call_named_like_a_skill_takes_it_up(vibe: InProcess, answer:
     assert names == ["use_skill"]
     (result,) = [entry for entry in await vibe.log(thread) if isinstance(entry, ToolMessage)]
     assert '"status":"activated"' in "".join(texts_of(result))
-
-
-@pytest.mark.parametrize(("locale", "words"), [("en", "Do not repeat it to the user."), ("zh", "不要向用户复述。")])
-async def test_the_model_is_told_once_that_reminders_are_not_to_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str, words: str
-):
-    async with in_process(tmp_path, monkeypatch, settings=f"locale: {locale}") as server:
-        await server.run("hello")
-        assert str(messages_of(server.pages[0])).count(words) == 1
