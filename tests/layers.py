@@ -469,24 +469,6 @@ def vague_names(modules: Sequence[Module]) -> Iterator[str]:
                 yield f"{module.where}:{node.lineno}: class {node.name}: name it for what it is."
 
 
-def any_types(modules: Sequence[Module]) -> Iterator[str]:
-    for module in modules:
-        for node in ast.walk(module.tree):
-            if names_any(node):
-                line = getattr(node, "lineno", 0)
-                yield f"{module.where}:{line}: Any. Name the type, or use object and narrow it."
-
-
-def names_any(node: ast.AST) -> bool:
-    match node:
-        case ast.ImportFrom(names=names):
-            return any(alias.name == "Any" for alias in names)
-        case ast.Attribute(attr="Any", value=ast.Name(id="typing" | "t" | "typing_extensions")):
-            return True
-        case _:
-            return False
-
-
 def bare_ignores(modules: Sequence[Module]) -> Iterator[str]:
     """Yield comments that silence a checker without a code and a reason, or for a whole file."""
     silenced = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:|ruff:\s*noqa|flake8:)")

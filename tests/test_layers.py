@@ -218,10 +218,6 @@ def test_no_file_or_class_has_a_vague_name():
     assert_none(layers.vague_names([*SOURCES, *TESTS]))
 
 
-def test_source_has_no_any():
-    assert_none(layers.any_types(SOURCES))
-
-
 def test_every_ignore_has_a_code_and_a_reason():
     assert_none(layers.bare_ignores([*SOURCES, *TESTS]))
 

@@ -1,4 +1,7 @@
-"""Hostile text of models, tools, files and users: no script runs, and nothing loads from other origins."""
+"""Hostile text of models, tools, files and users: no script runs, and nothing loads from other origins.
+
+Each text sets `window.ran` in a page that does not escape it.
+"""
 
 import json
 from pathlib import Path
@@ -8,10 +11,83 @@ import pytest
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted
 from tests.support.client import request
-from tests.web.hostile import HOSTILE
 from tests.web.page import PageOpener, WebPage
 
 pytestmark = pytest.mark.full
+_RUN = "window.ran=1"
+_SCRIPTS = [
+    f"<script>{_RUN}</script>",
+    f"<SCRIPT>{_RUN}</SCRIPT>",
+    f"<script/x>{_RUN}</script>",
+    f"<scr<script>ipt>{_RUN}</scr</script>ipt>",
+    f"<script src=data:text/javascript,{_RUN}></script>",
+    f"</p></div><script>{_RUN}</script>",
+    f"<!--<img src='--><img src=x onerror={_RUN}//'>",
+    f"<![CDATA[<script>{_RUN}</script>]]>",
+    f"<noscript><p title='</noscript><img src=x onerror={_RUN}>'>",
+    f"<template><script>{_RUN}</script></template>",
+]
+_HANDLERS = [
+    f"<img src=x onerror={_RUN}>",
+    f"<img src=x onerror='{_RUN}'/>",
+    f"<IMG SRC=x OnErRoR={_RUN}>",
+    f"<img/src=x/onerror={_RUN}>",
+    f"<img src=x:x onerror\n=\n{_RUN}>",
+    f"<body onload={_RUN}>",
+    f"<details open ontoggle={_RUN}><summary>x</summary></details>",
+    f"<input autofocus onfocus={_RUN}>",
+    f"<select autofocus onfocus={_RUN}></select>",
+    f"<textarea autofocus onfocus={_RUN}></textarea>",
+    f"<video src=x onerror={_RUN}></video>",
+    f"<video><source onerror={_RUN}></video>",
+    f"<audio src=x onerror={_RUN}></audio>",
+    f"<marquee onstart={_RUN}>x</marquee>",
+    f"<div style=animation-name:running-dot onanimationstart={_RUN}>x</div>",
+    f"<p onpointerover={_RUN} onclick={_RUN}>hover</p>",
+    f"<object data=javascript:{_RUN}></object>",
+    f"<embed src=javascript:{_RUN}>",
+    f"<iframe src=javascript:{_RUN}></iframe>",
+    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe>",
+    f"<form action=javascript:{_RUN}><button>go</button></form>",
+    f"<button formaction=javascript:{_RUN}>go</button>",
+    f"<link rel=stylesheet href=javascript:{_RUN}>",
+    f"<meta http-equiv=refresh content='0;url=javascript:{_RUN}'>",
+    f"<base href=javascript:{_RUN}//>",
+    f"<style>@import 'javascript:{_RUN}';</style>",
+]
+_SVG = [
+    f"<svg onload={_RUN}>",
+    f"<svg><script>{_RUN}</script></svg>",
+    f"<svg><animate onbegin={_RUN} attributeName=x></animate></svg>",
+    f"<svg><a xlink:href=javascript:{_RUN}><text y=20>x</text></a></svg>",
+    f"<svg><foreignObject><img src=x onerror={_RUN}></foreignObject></svg>",
+    f"<svg><use href='data:image/svg+xml,<svg id=x onload={_RUN}>#x'></use></svg>",
+    f"<math><mtext><table><mglyph><style><img src=x onerror={_RUN}></style></mglyph></table></mtext></math>",
+    f"<svg></p><style><a id='</style><img src=x onerror={_RUN}>'>",
+]
+_MARKDOWN = [
+    f"[click](javascript:{_RUN})",
+    f"[click](JaVaScRiPt:{_RUN})",
+    f"[click](java\tscript:{_RUN})",
+    f"[click](&#106;avascript:{_RUN})",
+    f"[click](data:text/html,<script>{_RUN}</script>)",
+    f"[click](vbscript:{_RUN})",
+    f"[click](<javascript:{_RUN}>)",
+    f"[click][ref]\n\n[ref]: javascript:{_RUN}",
+    f"<javascript:{_RUN}>",
+    f'[click](https://example.com "x" onmouseover="{_RUN}")',
+    f"![x](javascript:{_RUN})",
+    f'![x](x "onerror={_RUN}")',
+    f'![" onerror="{_RUN}](x)',
+    "![x](https://example.com/tracker.png)",
+    f"```html\n<script>{_RUN}</script>\n```",
+    f'```" onmouseover="{_RUN}\nx\n```',
+    f"`<img src=x onerror={_RUN}>`",
+    f"| a |\n|---|\n| <img src=x onerror={_RUN}> |",
+    f"- <a href=javascript:{_RUN}>x</a>",
+    f"# <img src=x onerror={_RUN}>",
+]
+HOSTILE = (*_SCRIPTS, *_HANDLERS, *_SVG, *_MARKDOWN)
 BLOCKS = "\n\n".join(HOSTILE)
 SAFE = r"/^(https?:|mailto:|\/|\.\/|#|blob:|data:image\/)/i"
 NAMES = "/^(href|src|action|formaction|xlink:href|data)$/"

@@ -89,9 +89,10 @@ async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(store: 
     assert (await cache.read(up_to(lease.thread))).calibration == last
 
 
-async def test_the_thread_not_used_for_longest_makes_room(store: Store):
+@pytest.mark.parametrize("settings", [LogCacheSettings(threads=2), LogCacheSettings(entries=5)])
+async def test_the_least_recently_used_thread_makes_room(store: Store, settings: LogCacheSettings):
     leases = await threads(store, 3)
-    cache = LogCache(store, LogCacheSettings(threads=2))
+    cache = LogCache(store, settings)
     logs = await read_all(cache, leases)
     assert await list_cached(cache, leases, logs) == [False, True, True]
 
@@ -103,13 +104,6 @@ async def test_putting_a_thread_back_makes_it_the_newest(store: Store):
     cache.put(leases[0].thread, logs[0])
     logs += await read_all(cache, leases[2:])
     assert await list_cached(cache, leases, logs) == [True, False, True]
-
-
-async def test_entries_of_all_threads_together_have_a_bound(store: Store):
-    leases = await threads(store, 3)
-    cache = LogCache(store, LogCacheSettings(entries=5))
-    logs = await read_all(cache, leases)
-    assert await list_cached(cache, leases, logs) == [False, True, True]
 
 
 async def test_D7_texts_and_quotes_of_all_threads_together_have_a_bound_in_bytes(store: Store):
