@@ -20,10 +20,7 @@ _RESIDENT = re.compile(r"VmRSS:\s+(\d+) kB")
 
 
 def standstill_limit() -> float:
-    """Return the CPU seconds that a server may work for one client while another waits for an answer.
-
-    They are a quarter of a second, more where a busy machine makes a fixed piece of work dearer.
-    """
+    """Return the CPU seconds that one client may cost another: 0.25, more on a slow or busy machine."""
     start = time.thread_time()
     assert sum(number % 7 for number in range(1_000_000))
     return max(0.25, 4 * (time.thread_time() - start))
@@ -47,10 +44,7 @@ class Costs:
 
 
 def costs_of(server: Running, attack: Callable[[], object]) -> Costs:
-    """Measure an attack; repeat it if others waited long, because a busy machine adds to that.
-
-    Memory counts from before the first attempt.
-    """
+    """Measure an attack. Repeat it if others waited long, because a busy machine adds to that."""
     costs, before = Costs(), resident(server.pid)
     for _ in range(ATTEMPTS):
         is_over, work = threading.Event(), list[float]()

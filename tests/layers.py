@@ -136,10 +136,7 @@ def read_module(path: Path, base: Path, root: Path) -> Module:
 
 
 def package_of(name: str) -> str:
-    """Return the package of a module: `page` for `recto.page.wire.openai`, `recto` for the top level.
-
-    Modules of shipped agents count as one package, because they are loaded like any agent's tools and never imported.
-    """
+    """Return the package of a module: `page` for `recto.page.wire.openai`. Shipped agents are one package."""
     parts = name.split(".")
     if parts[1:3] == ["agents", SHIPPED]:
         return SHIPPED
@@ -150,9 +147,7 @@ def package_of(name: str) -> str:
 
 
 def imports_of(module: Module, module_names: frozenset[str]) -> Iterator[Import]:
-    """Yield every import, also inside functions and under TYPE_CHECKING. `from a import b` is `a.b` if that is a
-    module.
-    """
+    """Yield every import, also in functions. `from a import b` is `a.b` if that is a module."""
     for node in ast.walk(module.tree):
         where = f"{module.where}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
@@ -301,11 +296,7 @@ def duplicate_modules(modules: Sequence[Module]) -> dict[str, list[str]]:
 
 
 def provider_names(modules: Sequence[Module], speakers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield modules that contain a provider's name as a value. `speakers` maps providers to their wire formats.
-
-    Code that compares a provider's name belongs into a value of that provider. Its wire format and the table of
-    providers may contain the name.
-    """
+    """Yield modules that contain a provider's name, except for its wire format and the table of providers."""
     names = {f"{provider}{end}": provider for provider in speakers for end in ("", ":")}
     for module in (module for module in modules if module.name != PROVIDERS):
         for node in ast.walk(module.tree):

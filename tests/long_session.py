@@ -32,11 +32,7 @@ Fields: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TracedSession:
-    """A session as a file has it, and what is known of it before anything has read it.
-
-    `folds` counts, by rule, the results that newer ones stand for at its end; `guesses` the calls after the first one
-    and before the first compaction of which the provider reported what they cost.
-    """
+    """A session file with the expected counts. `folds` counts outdated results at its end by rule."""
 
     name: str
     data: bytes

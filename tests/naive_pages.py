@@ -49,10 +49,7 @@ class PageSettings:
 
 
 def check_page(body: bytes, log_rows: Sequence[Row], settings: PageSettings, now: float | None = None) -> None:
-    """Compare a request with what was said before it, message by message. `now` is in milliseconds.
-
-    Before the conversation there may be a system prompt, and before a user's words a reminder: those are not judged.
-    """
+    """Compare a request with the log, message by message, except for system prompt and reminders."""
     sent_rows = cast("list[Row]", json.loads(body)["messages"])
     expected = expected_page(log_rows, settings, now)
     while sent_rows and sent_rows[0]["role"] == "system" and (not expected or expected[0]["role"] != "system"):

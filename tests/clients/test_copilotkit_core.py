@@ -100,24 +100,6 @@ def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: CoreMa
     assert (state["executed"], state["errors"]) == ([], [])
 
 
-def test_P15_a_thread_is_connected_to_as_often_as_one_likes(make: CoreMaker, server: Scripted):
-    script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."))
-    first = make()
-    whole = read_texts(first.say("weather?"))
-    other = make(first.thread)
-    for _ in range(2):
-        state = other.ask("connect")
-        assert (
-            read_texts(state)
-            == whole
-            == ["user: weather?", "assistant: Let me look.", "tool: Sunny in Bonn.", "assistant: Sunny."]
-        )
-        assert (state["executed"], state["errors"]) == ([], [])
-    other.say("thanks")
-    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
-    assert read_texts(make().ask("connect")) == []
-
-
 def test_P15_a_run_is_joined_in_its_middle_and_stopped_from_there(make: CoreMaker, server: Scripted):
     first = make()
     run = first.begin("run", add=[user("hold this")])

@@ -114,19 +114,6 @@ def test_P15_a_stopped_run_gives_way_to_what_is_said_next(make: ClientMaker, ser
     assert server.model.requests[-2].wait_disconnected()
 
 
-def test_P15_calls_without_ids_and_with_the_same_ids_are_told_apart(make: ClientMaker, server: Scripted):
-    client = make()
-    for id, city in (("", "Bonn"), ("", "Rome"), ("call_7", "Oslo"), ("call_7", "Nice")):
-        call_arguments = f'{{"question": "{city}?"}}'
-        script(server, Answer(calls=(call("ask", call_arguments, id),)), Answer(text=f"{city} it is."))
-        first = check_events(client.say(f"to {city}", tools=[ASK]))
-        assert [function_of(one) for one in first.unanswered] == [("ask", call_arguments)]
-        state = check_events(client.answer(first.unanswered[0], f"yes, {city}", tools=[ASK]))
-        assert state.read_texts[-1] == f"assistant: {city} it is."
-        assert model_page(server)[-1] == f"tool: yes, {city}"
-    assert len({str(one["id"]) for one in state.calls}) == len(state.calls) == 4
-
-
 def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: ClientMaker, server: Scripted):
     script(server, LOST_ANSWER, Answer(text="Whole."))
     state = check_events(make().say("go", tools=[tool("paint", colour={"type": "string"})]))

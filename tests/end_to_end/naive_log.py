@@ -13,11 +13,7 @@ TURNED_BACK = ("rolled_back", "undone")
 
 @dataclass(kw_only=True, eq=False)
 class Conversation:
-    """A thread from its making to its deletion. `copied` is what a fork began with, `rows` what was there last.
-
-    `words` were ever said in it, `shown_ids` are those that its pages may have. `back` is what was in view before each
-    rollback that can be undone.
-    """
+    """A thread. A fork starts with `copied`; `back` are the views before rollbacks that can be undone."""
 
     id: str
     owner: str

@@ -43,10 +43,7 @@ def note(text: str) -> str:
 
 @dataclass(kw_only=True)
 class InProcess:
-    """The server, its model, what the model is to answer next, and the points its runs have reached.
-
-    The first of `scripts` answers in the place of what is given.
-    """
+    """A server and its scripted model. The first of `scripts` answers instead of `answers`."""
 
     api: Api
     model: ModelServer
@@ -151,10 +148,7 @@ async def in_process(
     built_in: str = "current_time",
     **environment: object,
 ) -> AsyncGenerator[InProcess]:
-    """A server on a new folder, with one agent (`settings` are lines of its AGENT.md) and `tools` of its own.
-
-    A setting of the `environment` that is None is taken away.
-    """
+    """Run a server with one agent: lines of its AGENT.md, tools, and settings (None removes one)."""
     agent = folder / "agents" / "helper"
     agent.mkdir(parents=True)
     (agent / "AGENT.md").write_text(AGENT.format(settings=settings, built_in=built_in), encoding="utf-8")

@@ -35,10 +35,7 @@ AGENTS = {"doer": ("act", "form"), "bare": (), "picker": ("pick",), "former": ("
 
 @dataclass(kw_only=True)
 class Play:
-    """A thread under changing agents. `acted` are the calls a tool of the server's acted for, by the tool's name.
-
-    `call_keys` is what these tools know their calls by.
-    """
+    """A thread under changing agents. `acted` are the calls that server tools ran, by tool name."""
 
     runtime: Runtime
     model: ModelServer
