@@ -171,6 +171,18 @@ def test_the_request_is_what_was_given_and_nothing_else(run: Run):
     ]
 
 
+def test_a_header_is_sent_as_UTF_8(run: Run):
+    async def ask(url: str) -> None:
+        client = HttpClient(url, {})
+        (await client.send("GET", url, {"X-Name": "张三 é"}, b"", Timeouts())).close()
+        client.close()
+
+    with RawServer(answers(FRAMED)) as server:
+        run(ask(server.url))
+        (request,) = server.requests
+    assert "X-Name: 张三 é".encode() in request.splitlines()
+
+
 @pytest.mark.parametrize(
     ("url", "line"),
     [

@@ -115,19 +115,18 @@ class Attachments:
 
     async def clean(self) -> int:
         """Delete old uploads that no thread uses, then bytes without a row. Return the number of both."""
-        before, total = self._clock() - ORPHAN_AGE, 0
-        async with aclosing(self._storage.list_all()) as listing:
-            async for batch in listing:
-                old = [blob.name for blob in batch if blob.modified < before]
-                existing = await self._rows.find_blobs(old) if old else frozenset[str]()
-                orphans = [name for name in old if name not in existing]
-                total += await self.delete_blobs(orphans)
-        before = self._clock() - timedelta(hours=self._settings.unused_hours)
+        before, total = self._clock() - timedelta(hours=self._settings.unused_hours), 0
         count = UNUSED_AT_ONCE if self._settings.unused_hours else 0
         while count >= UNUSED_AT_ONCE:
             count, blobs = await self._rows.delete_unused(before, UNUSED_AT_ONCE)
             await self.delete_blobs(blobs)
             total += count
+        before = self._clock() - ORPHAN_AGE
+        async with aclosing(self._storage.list_all()) as listing:
+            async for batch in listing:
+                old = [blob.name for blob in batch if blob.modified < before]
+                existing = await self._rows.find_blobs(old) if old else frozenset[str]()
+                total += await self.delete_blobs([name for name in old if name not in existing])
         return total
 
     async def probe(self) -> None:

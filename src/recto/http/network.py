@@ -127,7 +127,7 @@ def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host.lower() == "localhost" or host.lower().endswith(".localhost")
+        return host.lower() == "localhost"
 
 
 def _contains(network: str, host: str) -> bool:

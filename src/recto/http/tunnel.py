@@ -15,10 +15,11 @@ STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
 
 
 class ProxyRefused(ConnectionError):
-    """The proxy cannot be reached, or does not connect to the host."""
+    """The proxy cannot be reached, or does not connect to the host. `summary` omits its address, for users."""
 
     def __init__(self, proxy: Proxy, problem: str) -> None:
         super().__init__(f"the proxy {proxy.address} ({proxy.setting}) {problem}")
+        self.summary = f"the proxy of {proxy.setting} {problem}"
 
 
 def proxy_authorization(proxy: Proxy) -> dict[str, str]:

@@ -162,7 +162,7 @@ class EndpointModel:
 def unreachable(host: str, error: OSError, url_setting: str) -> str:
     """Return why a host cannot be reached, without credentials."""
     if isinstance(error, ProxyRefused):
-        return f"{host} cannot be reached: {error}. Check the proxy."
+        return f"{host} cannot be reached: {error.summary}. Check the proxy."
     return f"{host} cannot be reached ({type(error).__name__}). Check {url_setting}."
 
 

@@ -122,6 +122,7 @@ def decode_input(body: Json) -> RunInput:
     item = as_object(body, "RunAgentInput")
     if _get(item, "messages") is None:
         raise WireError(where="messages", problem="is missing; an array is needed")
+    thread, run, messages = _read_id(item, "threadId"), _read_id(item, "runId"), agui.decode(_get(item, "messages"))
     props, tools, context = _get(item, "forwardedProps"), list[ToolOffer](), list[ContextItem]()
     for where, tool in _read_objects(item, "tools"):
         parameters = tool.get("parameters")
@@ -132,10 +133,10 @@ def decode_input(body: Json) -> RunInput:
         description = text_field(one, "description", where)
         context.append(ContextItem(description=description, value=text_field(one, "value", where)))
     return RunInput(
-        thread=_read_id(item, "threadId"),
-        run=_read_id(item, "runId"),
+        thread=thread,
+        run=run,
         parent=optional_text(item, agui.field_name(item, "parentRunId"), "RunAgentInput"),
-        messages=agui.decode(_get(item, "messages")),
+        messages=messages,
         tools=tuple(tools),
         context=tuple(context),
         props=as_object(props, "forwardedProps") if props is not None else {},

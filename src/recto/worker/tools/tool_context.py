@@ -49,9 +49,10 @@ async def execute(run: LoadedRun, call: ToolCall, tools: Registry, report: Repor
     context = replace(_context(run, call, report), state=state)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
-    if tool and tool.mark.external:
-        call = replace_file_ids(call, run.inputs.pages.files.fresh_urls(context.now))
+    # The span gets the call with file ids: signed URLs are credentials.
     with begin_tool(run.span, call) as span:
+        if tool and tool.mark.external:
+            call = replace_file_ids(call, run.inputs.pages.files.fresh_urls(context.now))
         result = await call_tool(tools, call, context, bounds, [offer.name for offer in run.inputs.request.tools])
         note_result(span, result)
     runtime.telemetry.record_tool_call(call.name if tool else None, result.error)
