@@ -1,6 +1,8 @@
 """Lost connections: clients miss and repeat no event."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Generator, Mapping
 from io import BytesIO
 from itertools import chain, repeat
@@ -61,6 +63,37 @@ def test_a_missing_server_fails_without_a_retry(kind: Kind, served: ScriptedServ
         rf"No server answers at {re.escape(url)} \(.*\)\. Start one with `recto serve`, or name another in RECTO_URL\.",
         str(error.value),
     )
+
+
+def test_a_blocking_client_works_in_a_forked_process(served: ScriptedServer):
+    script = """
+import os, signal, sys
+from recto.client import Client, RequestRefused
+
+def ask():
+    try:
+        list(Client(url=sys.argv[1], token=sys.argv[2]).resume())
+    except RequestRefused as error:
+        assert error.status == 404
+    else:
+        raise AssertionError("the thread does not exist")
+
+ask()
+signal.alarm(30)
+child = os.fork()
+ask()
+if not child:
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    command = [sys.executable, "-c", script, served.server.url, TOKEN]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0  # noqa: S603 - our own script
+
+
+@pytest.mark.parametrize("url", ["http://a..b:1", f"http://{'a' * 70}.example"])
+def test_an_impossible_host_name_is_unreachable(kind: Kind, served: ScriptedServer, url: str):
+    with pytest.raises(ServerUnreachable):
+        answer_of(served.client(kind, url=url).chat("Hello?"))
 
 
 def test_retries_end_if_a_server_does_not_return(served: ScriptedServer, kind: Kind):

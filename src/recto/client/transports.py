@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol, TypeVar, cast
@@ -93,11 +93,12 @@ class LoopTransport:
     async def send(self, request: ClientRequest) -> AsyncGenerator[ServerReply]:
         url = self._url + request.path
         headers = {"Accept-Encoding": "identity", "Connection": "close", **request.headers}
-        with closing(HttpClient(url, {}, network=self._network)) as client:
+        with ExitStack() as stack:
             with _map_errors(self._url):
+                client = stack.enter_context(closing(HttpClient(url, {}, network=self._network)))
                 answer = await client.send(request.method, url, headers, request.body or b"", self._timeouts)
-            with closing(answer):
-                yield _Reply(self._url, answer)
+            stack.enter_context(closing(answer))
+            yield _Reply(self._url, answer)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -169,6 +170,10 @@ def _start_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="recto-client", daemon=True).start()
     return loop
+
+
+# A forked process has no threads.
+os.register_at_fork(after_in_child=_start_loop.cache_clear)
 
 
 @contextmanager
