@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.cli.logs import HIDDEN, Secrets, set_up_logs
+from recto.cli.log_output import HIDDEN, Secrets, set_up_logs
 from recto.conversation.json import Json, load_object
 
 LONG = 400_000
@@ -64,6 +64,7 @@ def test_C2_json_logs_add_extra_fields_but_no_standard_ones():
     assert row["level"] == "info"
 
 
+@example("a\x85b\u2028c", "json")
 @given(st.text(st.characters(codec=None), max_size=30), st.sampled_from(FORM))
 def test_C2_every_message_is_one_line(words: str, form: Literal["text", "json"]):
     log_output = LogFile(form)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.s3 import S3Server, s3_server
+from tests.support.s3 import S3Server, bucket_server
 
 
 @pytest.fixture(scope="session")
 def object_server() -> Iterator[S3Server]:
-    with s3_server() as server:
+    with bucket_server() as server:
         yield server

@@ -82,7 +82,7 @@ def two_folders(place: Path) -> tuple[Path, Path]:
     ],
 )
 def test_F9_a_path_is_the_names_on_it(path: str, parts: tuple[str, ...]):
-    assert names_of_file(path, Workspace(folder=Path("/work"))) == parts
+    assert names_of_file(path, Workspace(folder=Path("/project"))) == parts
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_F9_a_path_is_the_names_on_it(path: str, parts: tuple[str, ...]):
 )
 def test_F9_a_path_that_is_none_says_why(path: str, reason: str):
     with pytest.raises(ToolError) as caught_error:
-        names_of_file(path, Workspace(folder=Path("/work")))
+        names_of_file(path, Workspace(folder=Path("/project")))
     assert reason in str(caught_error.value)
     assert len(str(caught_error.value)) < 400
 

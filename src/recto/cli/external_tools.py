@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from recto.agents.agent_folder import FILE
 from recto.agents.external_tools import is_external
 from recto.agents.folders import LoadedAgents
-from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.log_output import Secrets, set_up_logs
 from recto.cli.server_settings import SECRETS
 from recto.config.problem import FileProblem
 from recto.config.settings import ServerSettings

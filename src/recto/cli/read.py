@@ -31,7 +31,7 @@ NO_SUCH_PAGE = "there is no {unit} {first}: the text ends with {unit} {last}. Ch
 # Longer names would leave no space for the bar.
 NAME_CHARACTERS = 40
 ShowProgress: TypeAlias = Callable[[Extent], None]
-Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-` is standard input.")]
+FileArguments = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-` is standard input.")]
 ElementsAsJson = Annotated[
     bool, typer.Option("--json", help="Print name, page count and elements as JSON, one object per line.")
 ]
@@ -71,7 +71,7 @@ class ReadOutcome:
 
 
 def read(
-    files: Files,
+    files: FileArguments,
     *,
     as_json: ElementsAsJson = False,
     pages: Pages = None,

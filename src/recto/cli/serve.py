@@ -19,7 +19,7 @@ import typer
 from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.hello import Greeting
-from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.log_output import Secrets, set_up_logs
 from recto.cli.server_entry import Announce, ServerEntry
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, SETTINGS, load_settings
 from recto.config.setting import values_of

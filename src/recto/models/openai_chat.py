@@ -44,7 +44,7 @@ class ChatReader:
     def __init__(self, *, model: str, blame: Blame | None = None) -> None:
         self._model = model
         self._blame = blame or Blame(model=model)
-        self._calls = Calls(model=model)
+        self._calls = StreamedCalls(model=model)
         self._thoughts: dict[str, list[str]] = {}
         self._details: list[Mapping[str, Json]] = []
         self._usage: Usage | None = None
@@ -194,7 +194,7 @@ class _Call:
         return load_object("".join((*self.pieces, *self.waiting))) is not None
 
 
-class Calls:
+class StreamedCalls:
     """Calls of one reply. A call starts with its arguments: until then its name may grow."""
 
     def __init__(self, *, model: str) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from recto.cli import options
 from recto.cli.command import FAILED, exit_codes, stop
-from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.log_output import Secrets, set_up_logs
 from recto.cli.serve import secrets_of
 from recto.cli.server_settings import load_settings
 from recto.cli.translation import _, code_name

@@ -111,7 +111,7 @@ def start_server(
 
     The server logs to a file in the data folder, never to the screen.
     """
-    from recto.cli.logs import Secrets, set_up_logs
+    from recto.cli.log_output import Secrets, set_up_logs
     from recto.cli.serve import secrets_of
 
     make_folder(settings.data)

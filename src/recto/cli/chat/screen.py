@@ -62,7 +62,7 @@ Load = Callable[[str], Awaitable[Sequence[Row]]]
 
 
 @dataclass(kw_only=True)
-class Question:
+class PendingQuestion:
     """Open question. `answer` is None if the user cancels."""
 
     title: str
@@ -126,7 +126,7 @@ class Screen:
     def __init__(self, settings: ChatSettings, handlers: Handlers, completer: Completer, history: History) -> None:
         self._settings, self._handlers = settings, handlers
         self._pastes = Pastes()
-        self._question: Question | None = None
+        self._question: PendingQuestion | None = None
         # One question at a time. An offered one waits until the user stops typing or presses Tab.
         self._question_lock = asyncio.Lock()
         self._offer: asyncio.Event | None = None
@@ -199,17 +199,17 @@ class Screen:
     async def choose(self, title: str, load: Load) -> str | None:
         """Ask for one of several rows; `load` filters them by a search text."""
         rows = await load("")
-        return await self._ask(Question(title=title, rows=rows, load=load))
+        return await self._ask(PendingQuestion(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
         """Ask for one of `keys`. Waits for quiet and an empty input, or Tab, so that typed text is no answer."""
-        return await self._ask(Question(title=title, keys=keys))
+        return await self._ask(PendingQuestion(title=title, keys=keys))
 
     async def ask_text(self, title: str, initial: str) -> str | None:
         """Ask for text, with an initial value."""
-        return await self._ask(Question(title=title, is_text=True), initial)
+        return await self._ask(PendingQuestion(title=title, is_text=True), initial)
 
-    async def _ask(self, question: Question, initial: str = "") -> str | None:
+    async def _ask(self, question: PendingQuestion, initial: str = "") -> str | None:
         async with self._question_lock:
             if question.keys:
                 await self._wait_until_quiet()
@@ -222,7 +222,7 @@ class Screen:
             finally:
                 self._close_question(question)
 
-    def _close_question(self, question: Question) -> None:
+    def _close_question(self, question: PendingQuestion) -> None:
         """Restore the input."""
         if self._question is question:
             self._question = None

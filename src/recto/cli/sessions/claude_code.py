@@ -23,7 +23,7 @@ HIDDEN_FLAGS = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMess
 
 
 # The rows of one reply, or a single other row.
-Turn: TypeAlias = tuple[SessionRow, ...]
+SessionTurn: TypeAlias = tuple[SessionRow, ...]
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
@@ -119,7 +119,7 @@ def _is_summary(fields: Object) -> bool:
     return fields.get("isCompactSummary") is True
 
 
-def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[Turn]:
+def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[SessionTurn]:
     replies: dict[str, list[SessionRow]] = {}
     for row in rows:
         if (reply := _reply_id(row)) is not None:
@@ -170,7 +170,7 @@ def _text(fields: Object, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _messages(turn: Turn) -> Iterator[Message]:
+def _messages(turn: SessionTurn) -> Iterator[Message]:
     rows = [row for row in turn if not any(row.fields.get(flag) is True for flag in HIDDEN_FLAGS)]
     if not rows:
         return

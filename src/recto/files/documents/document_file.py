@@ -33,10 +33,10 @@ _FOOTER = struct.Struct("<QI")
 
 Column: TypeAlias = Literal["characters", "elements"]
 # The text between an element and the one before it, and the element.
-Line: TypeAlias = tuple[str, dict[str, Json]]
+IndexLine: TypeAlias = tuple[str, dict[str, Json]]
 
 
-class Block(NamedTuple):
+class ElementBlock(NamedTuple):
     """The end of a block of lines: bytes, characters and elements up to it, and the checksum of the block."""
 
     bytes: int
@@ -61,7 +61,7 @@ class _IndexRow(TypedDict):
     page_count: int | None
 
 
-_START = Block(0, 0, 0, 0)
+_START = ElementBlock(0, 0, 0, 0)
 
 
 class DocumentFile:
@@ -78,7 +78,7 @@ class DocumentFile:
             raise ValueError(f"{path.name} is not a regular file")
         self.bytes_read = 0
         self._lock = threading.Lock()
-        self._blocks: list[Block] = []
+        self._blocks: list[ElementBlock] = []
         self._page_starts: list[PageStart] = []
         self._last_kind: ElementKind | None = None
 
@@ -92,13 +92,13 @@ class DocumentFile:
         if zlib.crc32(body) != checksum:
             raise ValueError(f"the index of {path.name} is damaged")
         index: _IndexRow = orjson.loads(body)
-        document._blocks = [Block(*row) for row in index["blocks"]]
+        document._blocks = [ElementBlock(*row) for row in index["blocks"]]
         document._page_starts = [PageStart(*row) for row in index["page_starts"]]
         extent = Extent(unit=index["unit"], pages=index["pages"], page_count=index["page_count"], is_whole=True)
         return document, extent
 
     @property
-    def end(self) -> Block:
+    def end(self) -> ElementBlock:
         """The end of the last block."""
         return self._blocks[-1] if self._blocks else _START
 
@@ -125,7 +125,7 @@ class DocumentFile:
             if blocks and end.bytes - (blocks[-2].bytes if len(blocks) > 1 else 0) < BLOCK_BYTES:
                 checksum = blocks.pop().checksum
             characters = end.characters + len(space) + len(element.text)
-            blocks.append(Block(end.bytes + len(line), characters, end.elements + 1, zlib.crc32(line, checksum)))
+            blocks.append(ElementBlock(end.bytes + len(line), characters, end.elements + 1, zlib.crc32(line, checksum)))
             self._last_kind = element.kind
         self._write(position, lines)
         self._blocks[-2:] = blocks
@@ -172,7 +172,7 @@ class DocumentFile:
         stop = getattr(starts[after], column) if after < len(starts) else total
         return getattr(starts[begin], column) if begin else 0, stop
 
-    def _lines(self, column: Column, start: int, end: int) -> tuple[int, list[Line]]:
+    def _lines(self, column: Column, start: int, end: int) -> tuple[int, list[IndexLine]]:
         """Return the lines of all blocks with a part of a range, and the position of the first."""
         blocks = self._blocks.copy()
         low = bisect_right(blocks, start, key=attrgetter(column))

@@ -16,9 +16,9 @@ from recto.page.manifest import read_manifest
 from recto.page.prefix import SentPage
 from recto.store.database.database import Repository, key_lookup, read_transaction
 from recto.store.ports import StoredCall
+from recto.store.runs.run_rows import check_owner
 from recto.store.schema import CALLS, RUNS, SEGMENTS, from_micros
 from recto.store.statement import Statement, batches
-from recto.store.threads.thread_rows import check_owner
 
 HASH_SIZE = 32
 REPLY = "reply"

@@ -1,4 +1,4 @@
-"""Rows of runs: their columns, parsing, lookup, and the condition of all writes under a lease."""
+"""Rows of runs: columns, parsing, lookup, the owner of their thread, and the condition of writes under a lease."""
 
 from __future__ import annotations
 
@@ -33,7 +33,15 @@ FIND = Statement(
 # Condition of every write for a run: the run is active under this fence.
 IS_HELD = and_(RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running")
 UPDATE_HELD = update(RUNS).where(IS_HELD)
+IS_OWN_THREAD = and_(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
+FIND_AGENT = Statement(select(THREADS.c.agent).where(IS_OWN_THREAD))
 ADD_EVENT = insert_into(EVENTS, ("run", "number", "body"))
+
+
+def check_owner(connection: Connection, owner: str, id: str) -> None:
+    """Raise NotFound if the owner has no such thread."""
+    if not FIND_AGENT.rows(connection, {"this": id, "owner_is": owner}):
+        raise NotFound(what="thread", id=id)
 
 
 def lease_values(lease: Lease) -> dict[str, Value]:

@@ -28,10 +28,18 @@ from recto.store.runs.admission import (
 )
 from recto.store.runs.relays import UNANSWERED
 from recto.store.runs.run_progress import measure_change, record
-from recto.store.runs.run_rows import ADD_EVENT, COLUMNS, NAMES, UPDATE_HELD, find_run, lease_values, parse_run
+from recto.store.runs.run_rows import (
+    ADD_EVENT,
+    COLUMNS,
+    NAMES,
+    UPDATE_HELD,
+    check_owner,
+    find_run,
+    lease_values,
+    parse_run,
+)
 from recto.store.schema import IS_OPEN, PROFILES, RUNS, to_micros
 from recto.store.statement import Statement, StatementValues, param, savepoint
-from recto.store.threads.thread_rows import check_owner
 
 LOST_REPLY = "The server was lost before the reply was whole."
 _other = RUNS.alias()

@@ -16,9 +16,10 @@ from recto.conversation.json import dump, load_object
 from recto.store.database.database import Database, lock_thread
 from recto.store.ports import CallEnd
 from recto.store.runs.calls import unpack
+from recto.store.runs.run_rows import check_owner
 from recto.store.runs.spending import add_spending
 from recto.store.schema import CALLS, DETACHED, EVENTS, FILE_REFS, IS_OPEN, LOG, RUNS, SEGMENTS, THREADS, from_micros
-from recto.store.threads.thread_rows import StoppedRun, check_owner
+from recto.store.threads.thread_rows import StoppedRun
 
 # Rows, and runs, per write: about ten milliseconds.
 ROWS, RUNS_AT_ONCE = 1000, 20

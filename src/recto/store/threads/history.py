@@ -13,10 +13,10 @@ from recto.config.access_settings import BodyLimits
 from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.conversation.log import Entry, VisibleNumbers
 from recto.store.log.entry_rows import ENTRY_COLUMNS, MAX_SEQ, parse_entry, read_visible
+from recto.store.runs.run_rows import check_owner
 from recto.store.schema import LOG, THREADS, to_micros
 from recto.store.statement import Statement, param
 from recto.store.threads.queued_messages import InputsNeeded, ParsedRuns, QueuedMessage, list_queued
-from recto.store.threads.thread_rows import check_owner
 
 # The first query is for one message. If many are hidden, later queries are larger.
 FIRST_BATCH, MAX_BATCH = 16, 1024

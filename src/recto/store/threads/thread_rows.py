@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import Connection, and_, bindparam, literal_column, select
+from sqlalchemy import Connection, and_, literal_column, select
 
 from recto.conversation.json import load, parts_of
 from recto.errors import NotFound
+from recto.store.runs.run_rows import IS_OWN_THREAD
 from recto.store.schema import RUNS, THREADS, from_micros
 from recto.store.statement import Statement
 
@@ -51,15 +52,7 @@ NAMES = [field.name for field in fields(StoredThread)]
 # A literal, so that the partial index of running runs applies.
 _is_active = and_(RUNS.c.thread == THREADS.c.id, RUNS.c.status == literal_column("'running'"))
 COLUMNS = [*[THREADS.c[name] for name in NAMES[:-1]], select(RUNS.c.id).where(_is_active).scalar_subquery()]
-IS_OWN = and_(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
-FIND_AGENT = Statement(select(THREADS.c.agent).where(IS_OWN))
-GET = Statement(select(*COLUMNS).where(IS_OWN))
-
-
-def check_owner(connection: Connection, owner: str, id: str) -> None:
-    """Raise NotFound if the owner has no such thread."""
-    if not FIND_AGENT.rows(connection, {"this": id, "owner_is": owner}):
-        raise NotFound(what="thread", id=id)
+GET = Statement(select(*COLUMNS).where(IS_OWN_THREAD))
 
 
 def get_thread(connection: Connection, owner: str, id: str) -> StoredThread:

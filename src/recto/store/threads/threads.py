@@ -20,6 +20,7 @@ from recto.store.log.entry_rows import find_skill, find_user_message, read_visib
 from recto.store.ports import AdmissionThread, RunChange
 from recto.store.runs.admission import check_idle
 from recto.store.runs.run_progress import append_entries
+from recto.store.runs.run_rows import FIND_AGENT, IS_OWN_THREAD, check_owner
 from recto.store.schema import FILE_REFS, LOG, THREADS, to_micros
 from recto.store.statement import SQLITE, Statement, insert_missing, param
 from recto.store.threads.cleanup import CleanupCounts, CleanupProgress, Retention, clean
@@ -28,11 +29,8 @@ from recto.store.threads.thread_rows import (
     BY_MODEL,
     BY_USER,
     COLUMNS,
-    FIND_AGENT,
-    IS_OWN,
     StoppedRun,
     StoredThread,
-    check_owner,
     get_thread,
     parse_thread,
 )
@@ -49,9 +47,11 @@ MESSAGES_FROM = Statement(
 FIND_FOR_ADMISSION = Statement(
     select(THREADS.c.owner, THREADS.c.agent, THREADS.c.skill).where(THREADS.c.id == bindparam("this"))
 )
-RENAME = Statement(update(THREADS).where(IS_OWN).values(title=param("new_title", THREADS.c.title), title_by=BY_USER))
-SET_AGREED = Statement(update(THREADS).where(IS_OWN).values(agreed=param("tools", THREADS.c.agreed)))
-ARCHIVE = Statement(update(THREADS).where(IS_OWN).values(archived=param("is_archived", THREADS.c.archived)))
+RENAME = Statement(
+    update(THREADS).where(IS_OWN_THREAD).values(title=param("new_title", THREADS.c.title), title_by=BY_USER)
+)
+SET_AGREED = Statement(update(THREADS).where(IS_OWN_THREAD).values(agreed=param("tools", THREADS.c.agreed)))
+ARCHIVE = Statement(update(THREADS).where(IS_OWN_THREAD).values(archived=param("is_archived", THREADS.c.archived)))
 SET_TITLE = Statement(
     update(THREADS)
     .where(THREADS.c.id == bindparam("this"), or_(THREADS.c.title_by.is_(None), THREADS.c.title_by != BY_USER))

@@ -43,7 +43,7 @@ UNREADABLE = "(An {kind} came whose bytes cannot be read.)"
 NOT_SHOWN = "(A file of type {type}, {size:,} bytes, which cannot be shown here.)"
 # The field that servers use to wrap a value that is no object.
 WRAPPED = "result"
-Arguments: TypeAlias = dict[str, object]
+CallArguments: TypeAlias = dict[str, object]
 Answer = TypeVar("Answer")
 Page = TypeVar("Page", bound=mcp_types.PaginatedResult)
 
@@ -65,7 +65,7 @@ class _ToolDraft:
     own: str
     description: str
     schema: Json
-    ask: Callable[[Client, Arguments, ReportProgress], Awaitable[ToolResult]]
+    ask: Callable[[Client, CallArguments, ReportProgress], Awaitable[ToolResult]]
     may_repeat: bool
 
 
@@ -116,7 +116,7 @@ async def _pages(fetch: Callable[[str | None], Awaitable[Page]]) -> AsyncIterato
 
 
 def _tool_draft(tool: mcp_types.Tool, server: McpCaller, services: ExternalServices) -> _ToolDraft:
-    async def ask(client: Client, arguments: Arguments, report: ReportProgress) -> ToolResult:
+    async def ask(client: Client, arguments: CallArguments, report: ReportProgress) -> ToolResult:
         async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             label, unit = server.secrets.hide(message or tool.name), ""
             # A fraction becomes percent.
@@ -139,11 +139,11 @@ def _tool_draft(tool: mcp_types.Tool, server: McpCaller, services: ExternalServi
 
 
 def _resource_drafts(server: McpCaller, services: ExternalServices) -> list[_ToolDraft]:
-    async def list_them(client: Client, _arguments: Arguments, _report: ReportProgress) -> ToolResult:
+    async def list_them(client: Client, _arguments: CallArguments, _report: ReportProgress) -> ToolResult:
         lines = [resource_line(one) for one in await _list_resources(client)]
         return text_result(server.secrets.hide("\n".join(lines)) or NO_RESOURCES)
 
-    async def read_one(client: Client, arguments: Arguments, _report: ReportProgress) -> ToolResult:
+    async def read_one(client: Client, arguments: CallArguments, _report: ReportProgress) -> ToolResult:
         return resource_result(await client.read_resource(str(arguments["uri"])), server, services)
 
     name = server.settings.name
@@ -164,7 +164,7 @@ async def _tool(name: str, draft: _ToolDraft, server: McpCaller, services: Exter
         advice = (await services.schemas.check([(arguments, offer.parameters)]))[0]
         if advice is not None:
             return text_result(advice, INVALID_ARGUMENTS)
-        values: Arguments = dict(load_object(arguments) or {})
+        values: CallArguments = dict(load_object(arguments) or {})
         return await server.call(
             name, lambda client: draft.ask(client, values, context.report), may_repeat=draft.may_repeat
         )

@@ -89,7 +89,7 @@ async def load_thread_files(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolFiles:
+class ThreadToolFiles:
     """The files of a thread for tools. They are computed on first use, because most tools need none."""
 
     files: ThreadFiles
@@ -152,8 +152,8 @@ class ToolFiles:
             raise FileRefused(DELETED.format(name=file.name), code="gone") from error
 
 
-def open_tool_files(files: ThreadFiles, log: Sequence[Entry], max_files: int) -> ToolFiles | None:
+def open_tool_files(files: ThreadFiles, log: Sequence[Entry], max_files: int) -> ThreadToolFiles | None:
     """Return the files for tools, or None if the server stores no files."""
     if files.services is None:
         return None
-    return ToolFiles(files=files, services=files.services, log=log, max_files=max_files)
+    return ThreadToolFiles(files=files, services=files.services, log=log, max_files=max_files)

@@ -105,7 +105,9 @@ class JsonFormatter(_RedactingFormatter):
         if record.exc_info:
             extra["error"] = self._hide(self.formatException(record.exc_info))
         # Standard fields first for readability; `extra` cannot override them.
-        return dump(own | extra | own).decode()
+        line = dump(own | extra | own).decode()
+        # The encoder leaves some line ends in strings, such as U+0085.
+        return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 class TextFormatter(_RedactingFormatter):
