@@ -26,7 +26,7 @@ facts = Facts(
     prompt=expert,
     budget=8_000,
     history=30,
-    turn=Turn(response_id="r2", admitted=datetime(2026, 2, 1, 9, tzinfo=UTC)),
+    turn=Turn(response_id="r2", admitted_at=datetime(2026, 2, 1, 9, tzinfo=UTC)),
     urls={"k1": "https://files.example/design?signature=1"},
     tools=(ToolOffer(name="filesystem-read", description="Read files.", parameters='{"type":"object"}'),),
     options={"stream": True},
