@@ -42,7 +42,7 @@ SUBPACKAGES: dict[str, tuple[str, ...]] = {
     "tools": ("documents", "text", "workspace", "commands", "builtin", "external"),
     "files": ("storage", "fetch", "parsing", "documents"),
     "files.parsing": ("formats",),
-    "files.parsing.formats": ("office", "pdf"),
+    "files.parsing.formats": ("pdf", "office"),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model", "gateway"),
     "api": ("access", "runs", "threads", "files", "copilotkit"),

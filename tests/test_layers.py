@@ -44,8 +44,8 @@ DUPLICATE_TYPES = frozenset[str]()
 # Names that several modules share because they serve one noun: its values, its SQL, its routes, its command.
 SHARED_NAMES = frozenset(
     {
-        *("agents", "attachments", "calls", "datasets", "events", "external_tools", "files", "history", "messages"),
-        *("ports", "postgres", "routes"),
+        *("agents", "attachments", "calls", "datasets", "events", "external_tools", "history", "messages"),
+        *("ports", "routes"),
     }
 )
 

@@ -110,12 +110,8 @@ def choose_model(
     window: int = WorkSettings.window,
     timeouts: Timeouts | None = None,
     network: Network | None = None,
-    setting: str = SETTING,
 ) -> Model:
-    """Return the model of this name, with its address and key from the environment. It connects on first use.
-
-    `setting` names the source of the name in errors.
-    """
+    """Return the model of this name, with its address and key from the environment. It connects on first use."""
     if name == DEMO:
         from recto.models.demo.demo_model import DemoModel  # imported here: servers with a real model need not load it
 
@@ -124,7 +120,7 @@ def choose_model(
     provider = BY_NAME.get(provider_name)
     if provider is None or not model or model != model.strip():
         *forms, last = [provider.form for provider in PROVIDERS]
-        raise SettingsError(name=setting, value=name, allowed=f"it is {', '.join((DEMO, *forms))} or {last}")
+        raise SettingsError(name=SETTING, value=name, allowed=f"it is {', '.join((DEMO, *forms))} or {last}")
     endpoint = endpoint_of(provider, environment, timeouts or Timeouts(), network)
     return EndpointModel(model, endpoint, options=options, window=window)
 

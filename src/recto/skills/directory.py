@@ -114,15 +114,10 @@ def use_skill_offer(
     scenarios = list(dict.fromkeys(one.name for skill in skills for one in skill.scenarios))
 
     def offer(detail: _Detail) -> ToolOffer:
-        lines = (
-            [
-                f"- {skill.name}: {_cut(one_line(skill.description), detail.characters)}"
-                + "".join(_more(skill, detail, wording))
-                for skill in skills
-            ]
-            if detail.characters != 0
-            else []
-        )
+        lines = list[str]()
+        for skill in skills if detail.characters != 0 else ():
+            text = _cut(one_line(skill.description), detail.characters)
+            lines.append(f"- {skill.name}: {text}{''.join(_more(skill, detail, wording))}")
         directory = "\n".join((DIRECTORY[wording], *lines)) if lines else NAMES_ONLY[wording]
         leaving = LEAVING[wording] if with_core else ""
         description = ABOUT[wording].format(example=_example(skills, wording), leaving=leaving, directory=directory)

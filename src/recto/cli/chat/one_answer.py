@@ -100,14 +100,7 @@ async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     )
     try:
         with _cancel_on_ctrl_c(api, run):
-            try:
-                async with aclosing(api.events(await run)) as events:
-                    async for event in events:
-                        printer.print_event(event)
-            except BrokenPipeError:
-                # Nobody reads the output any more; stop paying for it.
-                await api.cancel(run.result())
-                raise
+            await _print_events(api, await run, printer)
     except asyncio.CancelledError:
         printer.end()
         return FAILED
@@ -117,6 +110,17 @@ async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     for line in pending_lines(pending, question.thread):
         print(line, file=sys.stderr)  # noqa: T201 - for the user
     return FAILED if pending or not printer.is_complete else DONE
+
+
+async def _print_events(api: ThreadApi, run: str, printer: AnswerPrinter | JsonPrinter) -> None:
+    try:
+        async with aclosing(api.events(run)) as events:
+            async for event in events:
+                printer.print_event(event)
+    except BrokenPipeError:
+        # Nobody reads the output any more; stop paying for it.
+        await api.cancel(run)
+        raise
 
 
 def pending_lines(pending: Sequence[Object], thread: str) -> Generator[str]:

@@ -176,20 +176,11 @@ def _messages(turn: SessionTurn) -> Iterator[Message]:
         return
     match rows[0].fields:
         case {"type": "assistant", "message": Mapping()}:
-            parts: list[AssistantPart] = []
-            ids: set[str] = set()
-            for row in rows:
-                message = _assistant(row) or {}
-                model = optional_text(message, "model", f"{row.where}: message")
-                for reply in _decoded("assistant", message.get("content"), model, row):
-                    for part in reply.parts if isinstance(reply, AssistantMessage) else ():
-                        if isinstance(part, ToolCall):
-                            # Later rows may repeat a call, but providers reject duplicate ids.
-                            if part.id in ids:
-                                continue
-                            ids.add(part.id)
-                        parts.append(part)
-            yield AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=tuple(parts))
+            parts = [part for row in rows for part in _reply_parts(row)]
+            # Later rows may repeat a call, but providers reject duplicate ids.
+            calls = {part.id: part for part in reversed(parts) if isinstance(part, ToolCall)}
+            unique = [part for part in parts if not isinstance(part, ToolCall) or calls[part.id] is part]
+            yield AssistantMessage(id=_id(rows[0]), time=_time(rows[0]), parts=tuple(unique))
         case {"type": "user", "message": Mapping() as message}:
             yield from _user_messages(message.get("content"), rows[0])
         case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
@@ -197,6 +188,14 @@ def _messages(turn: SessionTurn) -> Iterator[Message]:
             yield from _user_messages(prompt, rows[0])
         case _:
             return
+
+
+def _reply_parts(row: SessionRow) -> Iterator[AssistantPart]:
+    message = _assistant(row) or {}
+    model = optional_text(message, "model", f"{row.where}: message")
+    for reply in _decoded("assistant", message.get("content"), model, row):
+        if isinstance(reply, AssistantMessage):
+            yield from reply.parts
 
 
 def _user_messages(content: Json, row: SessionRow) -> Iterator[Message]:

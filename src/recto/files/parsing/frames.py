@@ -73,6 +73,7 @@ def frame_length(head: bytes) -> int:
 
 
 def order_row(order: ParseOrder) -> FrameRow:
+    """Encode an order for the process."""
     return cast("FrameRow", asdict(order))
 
 
@@ -88,6 +89,7 @@ def order_from(body: bytes) -> ParseOrder:
 
 
 def frame_row(frame: Frame | Ready) -> FrameRow:
+    """Encode a frame of the process."""
     match frame:
         case FoundElements():
             elements: list[Json] = [cast("Json", element_row(element)) for element in frame.elements]

@@ -94,13 +94,12 @@ async def suggest(
     page, manifest = assemble(_facts(runtime, settings, agent, fitting))
     call = ForcedCall(id=runtime.new_id(), message=runtime.new_id(), tool=request.tool.name)
     try:
-        async with asyncio.timeout(settings.seconds):
-            # Closing the stream ends the call at the provider.
-            deltas = cut_short(model.stream(page.body), agent.limits.reply_characters)
-            async with aclosing(deltas) as stream:
-                async for delta in stream:
-                    for event in call.add(delta):
-                        emit(event)
+        # Closing the stream ends the call at the provider.
+        deltas = cut_short(model.stream(page.body), agent.limits.reply_characters)
+        async with asyncio.timeout(settings.seconds), aclosing(deltas) as stream:
+            async for delta in stream:
+                for event in call.add(delta):
+                    emit(event)
     except TimeoutError:
         problem = f"no answer within {settings.seconds:g} seconds."
         _note_failure(runtime, ModelUnreachable(model=model.name, problem=problem))

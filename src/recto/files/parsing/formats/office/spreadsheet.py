@@ -169,6 +169,8 @@ _COLUMN = re.compile("[A-Z]{1,3}")
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
+    """A sheet of a workbook: its name and the part of the package that contains it."""
+
     name: str
     part: str
     is_hidden: bool
