@@ -30,6 +30,7 @@ from tests.end_to_end.files import (
 )
 from tests.files.heads import PNG
 from tests.support.client import RUNS, Reader, start
+from tests.support.s3 import s3_server
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -177,3 +178,13 @@ def test_X4_a_server_killed_while_it_reads_documents_goes_on_and_tells_the_run_f
 def told_of(world: FileWorld, run: str) -> list[bytes]:
     query = "SELECT body FROM events WHERE run IN (SELECT id FROM runs WHERE name = ?) ORDER BY number"
     return world.column(query, run)
+
+
+def test_F5_files_of_a_bucket_are_read_after_a_restart_and_gone_once_deleted(tmp_path: Path):
+    with s3_server() as bucket, FileWorld(tmp_path, storage_url=bucket.url()) as world:
+        talk, (notes,) = Talk(), world.upload(NOTES)
+        id = f"{world.attach(talk, notes)}-0"
+        world.restart()
+        assert world.say(talk, "What is to buy?", reading(id)).contents == ["Buy milk."]
+        assert world.ask("DELETE", f"{ATTACHMENTS}/{notes['id']}").status == 200
+        assert world.get(str(notes["url"])).status == 404

@@ -69,15 +69,19 @@ def test_X4_a_server_killed_while_it_asks_asks_once(point: str, tmp_path: Path):
             assert (results(events), harness.notes) == ([SENT_TEXT], ["hello"])
 
 
+def ask_and_agree(harness: Harness, body: Mapping[str, Json]) -> tuple[str, dict[str, Json]]:
+    """Run until the call waits. Return its interrupt, and the run that approves it."""
+    with harness.serve():
+        Reader(lambda: harness.url, start(harness.url, body)).wait()
+        [id] = interrupts(harness, str(body["threadId"]))
+    return id, agreeing(str(body["threadId"]), id)
+
+
 @pytest.mark.parametrize(("point", "text"), DECIDING)
 def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, text: str, tmp_path: Path):
     with Harness(tmp_path, a_message_then_an_answer) as harness:
         body = ask("Tell them.")
-        thread = str(body["threadId"])
-        with harness.serve():
-            Reader(lambda: harness.url, start(harness.url, body)).wait()
-            [id] = interrupts(harness, thread)
-        next_run = agreeing(thread, id)
+        thread, (id, next_run) = str(body["threadId"]), ask_and_agree(harness, body)
         harness.killed(next_run, point)
         with harness.serve():
             events = Reader(lambda: harness.url, start(harness.url, next_run)).wait()
@@ -96,11 +100,7 @@ def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, text: st
 def test_P8_an_approval_of_a_run_that_was_cancelled_before_it_acted_is_spent(tmp_path: Path):
     with Harness(tmp_path, a_message_then_an_answer) as harness:
         body = ask("Tell them.")
-        thread = str(body["threadId"])
-        with harness.serve():
-            Reader(lambda: harness.url, start(harness.url, body)).wait()
-            [id] = interrupts(harness, thread)
-        next_run = agreeing(thread, id)
+        thread, (id, next_run) = str(body["threadId"]), ask_and_agree(harness, body)
         harness.killed(next_run, "entered")
         # Nobody works on it there.
         with harness.serve(runs=0):

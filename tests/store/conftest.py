@@ -1,6 +1,7 @@
 """One PostgreSQL server for all tests of a process, and an empty database for each test."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -8,7 +9,7 @@ from sqlalchemy import Connection, delete
 
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.schema import ATTACHMENTS, BLOBS, DATASETS, FILE_TOTALS, NOTES, PROFILES, SPENDING, THREADS
-from recto.store.store import open_store
+from recto.store.store import Store, open_store
 from tests.support.postgres import PostgresServer, postgres_server
 
 
@@ -39,3 +40,17 @@ async def postgres_url(migrated: str) -> str:
 def _empty(connection: Connection) -> None:
     for table in (THREADS, ATTACHMENTS, BLOBS, FILE_TOTALS, DATASETS, NOTES, PROFILES, SPENDING):
         connection.execute(delete(table))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def postgres_store(postgres_url: str) -> AsyncIterator[Store]:
+    store = await open_store(postgres_url)
+    yield store
+    await store.close()

@@ -120,10 +120,8 @@ async def test_P9_many_files_of_a_user_are_deleted_in_batches(tmp_path: Path):
 
 
 @pytest.fixture
-async def store(postgres_url: str) -> AsyncIterator[Store]:
-    store = await open_store(postgres_url)
-    yield store
-    await store.close()
+def store(postgres_store: Store) -> Store:
+    return postgres_store
 
 
 class Meeting:

@@ -1,7 +1,6 @@
 """Backups of a database in use: complete, of one moment, and never over an existing file."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,6 @@ from tests.store.suite.samples import at, begin, events
 from tests.waiting import settle
 
 WRITES = 200
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    yield store
-    await store.close()
 
 
 async def test_C1_a_backup_during_writes_contains_whole_writes(store: Store, tmp_path: Path):

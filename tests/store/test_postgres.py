@@ -1,7 +1,7 @@
 """The store on PostgreSQL: the common tests, and those of connections and concurrent servers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from secrets import token_hex
@@ -29,10 +29,8 @@ PATIENCE = 20
 
 
 @pytest.fixture
-async def store(postgres_url: str) -> AsyncIterator[Store]:
-    store = await open_store(postgres_url)
-    yield store
-    await store.close()
+def store(postgres_store: Store) -> Store:
+    return postgres_store
 
 
 class TestPostgresStore(StoreSuite):

@@ -26,12 +26,12 @@ PUBLISHED: list[tuple[dict[str, Json], dict[str, Json], dict[str, Json]]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "patch", "merged"), PUBLISHED)
+@pytest.mark.parametrize(("old", "patch", "expected"), PUBLISHED)
 def test_S6_a_change_is_merged_like_the_examples_of_the_RFC(
-    old: dict[str, Json], patch: dict[str, Json], merged: dict[str, Json]
+    old: dict[str, Json], patch: dict[str, Json], expected: dict[str, Json]
 ):
     before = repr((old, patch))
-    assert merge(old, patch) == merged
+    assert merge(old, patch) == expected
     assert repr((old, patch)) == before
 
 

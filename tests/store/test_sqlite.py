@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
@@ -44,13 +44,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    yield store
-    await store.close()
 
 
 class TestSqliteStore(StoreSuite):

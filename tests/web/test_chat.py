@@ -8,8 +8,8 @@ import pytest
 from recto.conversation.json import Json
 from recto.testing.model_server import Answer, failure
 from tests.api.scripted_server import Scripted
-from tests.end_to_end.world import wait_until
 from tests.support.client import ask
+from tests.waiting import wait_for
 from tests.web.page import WRITE, PageOpener, WebPage
 
 pytestmark = pytest.mark.full
@@ -263,7 +263,7 @@ def test_an_empty_thread_offers_agents_and_suggestions(
     page.click(".starters button")
     page.wait(".answer")
     assert user_messages(page) == [starters[0]]
-    wait_until(lambda: page.texts(".agent-name") == [agent], "the name of the agent")
+    wait_for(lambda: page.texts(".agent-name") == [agent], "the name of the agent")
 
 
 def test_P17_the_log_sticks_to_its_end_unless_the_user_scrolled_up(open_page: PageOpener, server: Scripted):

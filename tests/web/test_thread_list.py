@@ -3,8 +3,8 @@
 import pytest
 
 from tests.api.scripted_server import ALICE, BOB, Scripted
-from tests.end_to_end.world import wait_until
 from tests.support.client import request
+from tests.waiting import wait_for
 from tests.web.page import WRITE, PageOpener
 
 pytestmark = pytest.mark.full
@@ -68,7 +68,7 @@ def test_P17_a_deleted_thread_can_be_restored_for_a_few_seconds(open_page: PageO
     page.wait(item("Keep me after all"))
     page.wait_until("![...document.querySelectorAll('.thread-title')].some((one) => one.innerText === 'Away with me')")
     assert server.get(f"/threads/{restored}")["title"] == "Keep me after all"
-    wait_until(
+    wait_for(
         lambda: request(server.url, "GET", f"/api/v1/agent/threads/{deleted}", token=ALICE).status == 404,
         "the thread is deleted",
     )

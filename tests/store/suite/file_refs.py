@@ -94,11 +94,11 @@ class FileRefSuite:
             await store.runs.admit(make_request("r1", OTHER))
         assert (await store.runs.find("ann", "r1")).input == b'{"n": 1}'
 
-    @pytest.mark.parametrize(("stored", "new"), [(None, DIGEST), (DIGEST, None), (None, None)])
+    @pytest.mark.parametrize(("old", "new"), [(None, DIGEST), (DIGEST, None), (None, None)])
     async def test_P4_without_a_digest_the_stored_input_decides(
-        self, store: Store, stored: bytes | None, new: bytes | None
+        self, store: Store, old: bytes | None, new: bytes | None
     ):
-        first = await store.runs.admit(make_request("r1", stored))
+        first = await store.runs.admit(make_request("r1", old))
         assert (await store.runs.admit(make_request("r1", new))).run == first.run
         with pytest.raises(Conflict, match="'r1'"):
             await store.runs.admit(make_request("r1", new, b'{"n": 2}'))

@@ -278,8 +278,8 @@ class UserSuite:
         assert [entry.id for entry in await store.log.read_of_run(silent)] == ["m-r1", "m-r2"]
 
 
-async def spend(store: Store, lease: Lease, number: int, ended: CallEnd) -> None:
-    await store.runs.record(lease, RunChange(call_start=call(number, "a"), call_end=ended), at(number))
+async def spend(store: Store, lease: Lease, number: int, end: CallEnd) -> None:
+    await store.runs.record(lease, RunChange(call_start=call(number, "a"), call_end=end), at(number))
 
 
 async def begin_another(store: Store, thread: str) -> Lease:
