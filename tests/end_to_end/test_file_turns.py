@@ -30,7 +30,7 @@ from tests.end_to_end.files import (
 )
 from tests.files.heads import PNG
 from tests.support.client import RUNS, Reader, start
-from tests.support.s3 import s3_server
+from tests.support.s3 import bucket_server
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -181,7 +181,7 @@ def told_of(world: FileWorld, run: str) -> list[bytes]:
 
 
 def test_F5_files_of_a_bucket_are_read_after_a_restart_and_gone_once_deleted(tmp_path: Path):
-    with s3_server() as bucket, FileWorld(tmp_path, storage_url=bucket.url()) as world:
+    with bucket_server() as bucket, FileWorld(tmp_path, storage_url=bucket.url()) as world:
         talk, (notes,) = Talk(), world.upload(NOTES)
         id = f"{world.attach(talk, notes)}-0"
         world.restart()
