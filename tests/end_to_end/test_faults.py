@@ -24,7 +24,7 @@ from recto.conversation.events import ends_run
 from recto.conversation.json import Json
 from recto.testing.answer_bytes import DONE
 from recto.testing.model_server import Answer, Call, Request, render
-from tests.end_to_end.harness import Harness, log_texts, story, stream_texts
+from tests.end_to_end.harness import Harness, a_note_then_an_answer, log_texts, story, stream_texts
 from tests.flow.in_process import InProcess, in_process
 from tests.support.client import RUNS, Reader, ReceivedEvent, ask, request, run, start
 from tests.support.postgres import postgres_server
@@ -191,6 +191,54 @@ async def bytes_after_runs(server: InProcess, count: int) -> int:
     gc.collect()
     ours = [tracemalloc.Filter(True, f"{PACKAGE}/*"), tracemalloc.Filter(False, f"{PACKAGE}/testing/*")]
     return sum([one.size for one in tracemalloc.take_snapshot().filter_traces(ours).traces])
+
+
+@pytest.mark.full
+def test_a_stop_lets_a_running_step_finish_and_the_next_start_goes_on(tmp_path: Path):
+    gate = Event()
+
+    def script(model_request: Request) -> Answer:
+        answer = a_note_then_an_answer(model_request)
+        return answer if answer.calls else Answer(text=answer.text, hold=gate if model_request.number == 1 else None)
+
+    with Harness(tmp_path, script) as harness:
+        body = ask("Please make a note.")
+        with harness.serve(grace_seconds=0.5) as server:
+            reader = Reader(lambda: harness.url, str(body["runId"]))
+            start(harness.url, body)
+            assert harness.model.wait_requests(2)[1].wait_held()
+            assert server.stop(10) == 0
+        gate.set()
+        with harness.serve():
+            events = reader.wait()
+            log = harness.log(str(body["threadId"]))
+    assert [kind for kind, _ in story(log)] == ["user", "assistant", "tool_started", "tool", "assistant"]
+    assert stream_texts(events) == log_texts(log)
+    assert harness.notes == ["milk"]
+
+
+@pytest.mark.full
+def test_X4_a_database_that_is_away_for_a_moment_loses_nothing_of_any_run(tmp_path: Path):
+    gate = Event()
+
+    def script(model_request: Request) -> Answer:
+        return Answer(text="one two three four", hold=gate if model_request.number < 3 else None, hold_after=3)
+
+    with postgres_server() as postgres, Harness(tmp_path, script) as harness:
+        harness.database = postgres.url(postgres.create_database())
+        with harness.serve(event_seconds=0.0):
+            bodies = [ask(f"hello {number}") for number in range(3)]
+            readers = [Reader(lambda: harness.url, start(harness.url, body)) for body in bodies]
+            assert all(model_request.wait_held() for model_request in harness.model.wait_requests(3))
+            postgres.stop()
+            # All of them say the rest of their answer, and there is nobody to write it down.
+            gate.set()
+            wait_for(lambda: request(harness.url, "GET", "/readyz").status == 503, "the server to notice")
+            postgres.start()
+            streams = [reader.wait() for reader in readers]
+            for body, stream in zip(bodies, streams, strict=True):
+                assert stream_texts(stream) == log_texts(harness.log(str(body["threadId"])))
+                assert stream_texts(stream)["words"] == ["one two three four"]
 
 
 @pytest.mark.full
