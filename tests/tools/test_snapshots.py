@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.config.run_settings import SnapshotSettings
+from recto.config.run_settings import SearchSettings, SnapshotSettings
 from recto.errors import Conflict, TooLarge
 from recto.tools.workspace.restore_files import RestorePlan, RestoreResult, copy_folder, restore
 from recto.tools.workspace.snapshots import FileState, FolderState, Snapshots, SnapshotTurn, difference
@@ -147,10 +147,7 @@ def test_R12_whatever_was_changed_is_put_back_and_can_be_undone(
             put_back(snapshots, workspace, now)
             assert tree_of(workspace.folder) == changed
         there = tree_of(workspace.folder)
-        # Links and folders without files are in the snapshot even if their names are ignored.
-        trees = [then, changed]
-        ignored_files = [path for path in logs if all(isinstance(tree.get(path, ()), tuple) for tree in trees)]
-        assert [changed.get(path) for path in ignored_files] == [there.get(path) for path in ignored_files]
+        assert [changed.get(path) for path in logs] == [there.get(path) for path in logs]
 
 
 def test_R12_what_became_ignored_or_was_is_not_touched(tmp_path: Path):
@@ -181,6 +178,64 @@ def test_R12_where_the_rules_of_then_cannot_be_read_nothing_new_under_them_is_re
     write(workspace.folder, {"a/.gitignore": b"", "b.txt": b"new"})
     done = put_back(snapshots, workspace, before)
     assert done == RestoreResult(restored=("b.txt",), failed_paths=("a/.gitignore", "a/mine.env"))
+
+
+def test_R12_a_folder_with_rules_that_became_a_file_is_restored(tmp_path: Path):
+    files = {
+        ".gitignore": b"*.log\n",
+        "a/.gitignore": b"*\n!.gitignore\n!x.txt\n",
+        "a/x.txt": b"one",
+        "b.txt/.gitignore": b"",
+    }
+    snapshots, workspace, before = after_turn(tmp_path, files)
+    then = tree_of(workspace.folder)
+    for name in ("a", "b.txt"):
+        subprocess.run(["rm", "-rf", str(workspace.folder / name)], check=True)
+    write(workspace.folder, {"a": b"a file", "b.txt": b"b", "c.txt": b"new"})
+    done = put_back(snapshots, workspace, before)
+    assert done.failed_paths == ()
+    assert tree_of(workspace.folder) == then
+
+
+def test_R12_a_file_with_rules_that_became_a_folder_is_restored(tmp_path: Path):
+    snapshots, workspace, before = after_turn(tmp_path, {"a/.gitignore": b"*.log\n"})
+    (workspace.folder / "a/.gitignore").unlink()
+    write(workspace.folder, {"a/.gitignore/x.txt": b"new"})
+    done = put_back(snapshots, workspace, before)
+    assert done == RestoreResult(restored=("a/.gitignore", "a/.gitignore/x.txt"))
+
+
+def test_R12_nothing_new_is_removed_under_rules_that_fit_in_no_folder(tmp_path: Path):
+    snapshots, workspace, before = after_turn(tmp_path, {"a.txt": b"one"})
+    long = "/".join(["n" * 200] * 21)
+    before = replace(before, files={**before.files, f"{long}/.gitignore": OLD})
+    write(workspace.folder, {"b.txt": b"new"})
+    _, now = snapshots.save_undo(workspace, "t", before)
+    now = replace(now, files={**now.files, f"{long}/x": OLD})
+    done = restore(workspace, RestorePlan(before=before, now=now, content=partial(snapshots.content, "t")))
+    assert done.restored == ("b.txt",)
+    assert f"{long}/x" in done.failed_paths
+
+
+def test_R12_files_that_cannot_be_listed_are_a_conflict(tmp_path: Path):
+    snapshots, workspace = make_snapshots(tmp_path)
+    workspace = replace(workspace, search=SearchSettings(seconds=0.1))
+    workspace.folder.mkdir()
+    os.mkfifo(workspace.folder / ".gitignore")
+    with pytest.raises(Conflict, match=r"could not be listed in 0\.1 seconds"):
+        snapshots.state(workspace, "t")
+
+
+def test_R12_ignored_links_are_neither_stored_nor_touched(tmp_path: Path):
+    snapshots, workspace = make_snapshots(tmp_path)
+    write(workspace.folder, {".gitignore": b"*.log\n", "a/x.txt": b"one"})
+    (workspace.folder / "a/x.log").symlink_to("one")
+    (workspace.folder / "a/link").symlink_to("one")
+    before = snapshots.save_turn(workspace, "t", TURN)
+    assert list(before.files) == [".gitignore", "a/link", "a/x.txt"]
+    (workspace.folder / "a/x.log").unlink()
+    (workspace.folder / "a/x.log").symlink_to("two")
+    assert put_back(snapshots, workspace, before) == RestoreResult()
 
 
 @pytest.mark.parametrize("damage", [b"", b"no zlib", zlib.compress(b"something else")])

@@ -15,6 +15,7 @@ from recto.tools.workspace.ripgrep import (
     Query,
     Search,
     SearchResult,
+    TooManyFiles,
     confine,
     find_ripgrep,
     match_of,
@@ -298,11 +299,66 @@ def test_R15_a_folder_that_is_ignored_is_listed_by_name_only(tmp_path: Path):
             for under in ((), ("made",), ("made", "deep"), ("gone",))
         }
     assert by_program == {
-        (): [".gitignore", "empty", "empty/inner", "kept", "kept/c", "link.log"],
+        (): [".gitignore", "empty", "empty/inner", "kept", "kept/c", "logs"],
         ("made",): ["made/deep", "made/deep/.gitignore", "made/deep/a.log"],
         ("made", "deep"): ["made/deep/.gitignore", "made/deep/a.log"],
         ("gone",): [],
     }
+
+
+def visible_paths(folder: Path, *excluded: str, depth: int = 128) -> list[str]:
+    with open_inner(str(folder)) as top:
+        return [one.path for one in find_visible(folder, excluded, 30, depth=depth).entries(top, depth=depth)]
+
+
+def test_R15_rules_decide_about_links_and_folders_as_about_files(tmp_path: Path):
+    write(tmp_path, {".gitignore": b"*.log\nmade/\n/sub/one\n", "sub/.gitignore": b"*\n!two\n!three/\n", "sub/a": b""})
+    for path in ("x.log", "made", "made.txt", "sub/one", "sub/two", "sub/five", "sub/three/four"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).symlink_to("nowhere")
+    for path in ("deep/x.log/inner", "deep/made", "deep/inner/empty", "sub/no/two"):
+        (tmp_path / path).mkdir(parents=True)
+    # Rules for folders name no link.
+    folders = ["deep", "deep/inner", "deep/inner/empty"]
+    paths = [".gitignore", *folders, "made", "made.txt", "sub", "sub/three", "sub/two"]
+    assert visible_paths(tmp_path) == paths
+    assert visible_paths(tmp_path, depth=1) == [path for path in paths if "/" not in path]
+
+
+def test_R15_a_folder_with_excluded_files_alone_is_listed(tmp_path: Path):
+    write(
+        tmp_path, {"sub/.git": b"gitdir: ../x", "data/hidden/x": b"", "deep/in/.recto-0.part": b"", "logs/x.log": b""}
+    )
+    write(tmp_path, {".gitignore": b"*.log\n"})
+    assert visible_paths(tmp_path, "data/hidden") == [".gitignore", "data", "deep", "deep/in", "logs", "sub"]
+
+
+@pytest.mark.parametrize("is_confined", [True, False])
+def test_R15_the_files_of_a_place_follow_the_rules_above_it_in_the_workspace(tmp_path: Path, is_confined: bool):
+    write(tmp_path, {".gitignore": b"*.py\n", "work/.gitignore": b"*.log\n/a/b/x\n", "work/a/.gitignore": b"y\n"})
+    write(tmp_path / "work/a/b", dict.fromkeys(("1.py", "2.log", "x", "y", "c/z", "c/d/e"), b""))
+    confined = find_ripgrep()
+    program = confined if is_confined else Program(path=confined.path, bubblewrap=None)
+    paths = [program.list_files(tmp_path / "work", (), 30, place="a/b", depth=depth) for depth in (1, 2)]
+    assert paths == [{"a/b/1.py"}, {"a/b/1.py", "a/b/c/z"}]
+
+
+def test_R15_too_many_files_end_a_listing(tmp_path: Path):
+    write(tmp_path, {f"{number}.txt": b"" for number in range(30)})
+    assert len(find_ripgrep().list_files(tmp_path, (), 30, most=30)) == 30
+    with pytest.raises(TooManyFiles):
+        find_ripgrep().list_files(tmp_path, (), 30, most=29)
+
+
+@pytest.mark.full
+def test_R15_too_many_links_or_rules_end_a_listing(tmp_path: Path):
+    (tmp_path / "links").mkdir()
+    for number in range(50_001):
+        (tmp_path / f"links/{number}").symlink_to("x")
+    write(tmp_path, {f"rules/{number}/.gitignore": b"#" * 1_000_000 for number in range(68)})
+    for name in ("links", "rules"):
+        with pytest.raises(TooManyFiles):
+            find_visible(tmp_path, (), 30, (name,))
 
 
 def test_R15_files_that_take_too_long_to_list_are_an_error(tmp_path: Path):

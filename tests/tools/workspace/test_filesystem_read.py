@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.config.run_settings import FileToolSettings
+from recto.config.run_settings import FileToolSettings, SearchSettings
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage
 from recto.page.fold.fold import fold
 from recto.tools.ports import ToolResult
@@ -144,6 +144,20 @@ def test_R15_a_folder_is_listed_folders_first_without_what_git_ignores(space: Pa
         f"📁 src/\ndeep/\n  y.py (5 bytes)\n.gitignore (9 bytes)\napp.py ({len(PYTHON)} bytes)"
     )
     assert call_text(space, READ, filePath="build") == "📁 build/\nx (5 bytes)"
+
+
+def test_R15_a_listing_reads_no_other_folders_and_a_slow_one_is_an_error(space: Path):
+    slow = Workspace(folder=space, search=SearchSettings(seconds=0.5))
+    (space / "src/deep/er").mkdir(parents=True)
+    (space / "lib").mkdir()
+    # Ripgrep waits for rules that nobody writes.
+    os.mkfifo(space / "src/deep/er/.gitignore")
+    assert call_text(slow, READ, filePath=".").startswith("📁 ./\nlib/\nsrc/\n  deep/\n  app.py")
+    problem = "The files of the workspace could not be listed in 0.5 seconds."
+    assert call_error(slow, READ, filePath="src/deep") == problem
+    os.mkfifo(space / "src/.gitignore")
+    assert call_error(slow, READ, filePath=".") == problem
+    assert call_text(slow, READ, filePath="lib") == "📁 lib/\nThere is nothing in it."
 
 
 def test_R15_names_that_are_no_text_are_listed_on_a_line_each(tmp_path: Path):

