@@ -58,7 +58,7 @@ def test_D2_a_page_with_pictures_that_is_refused_is_sent_again_without(world: Fi
     if len(turn.requests) == 2:
         assert [BLIND.encode() in model_request.body for model_request in turn.requests] == [False, True]
     if answers == (REJECTION, REJECTION):
-        assert str(turn.last["message"]).startswith("The model refused the request.")
+        assert str(turn.last["message"]).startswith("The model rejected the request.")
 
 
 def test_D2_the_rest_of_the_run_goes_without_and_the_next_one_tries_again(world: FileWorld):

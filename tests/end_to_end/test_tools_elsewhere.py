@@ -160,7 +160,7 @@ def test_C1_check_and_explain_try_them(harness: Elsewhere):
     assert expected_text in missing.err
     check = recto(folder, "serve", "--check", "--agents", agents, **secrets)
     assert "RECTO_SECRET_FILES = (set, not shown)\n" in check.out
-    assert "tools elsewhere: helper: files, far, dead, shop; other: files, far, dead, shop\n" in check.out
+    assert "external tools: helper: files, far, dead, shop; other: files, far, dead, shop\n" in check.out
     explanation = recto(folder, "agents", "explain", "helper", "--agents", agents, **secrets)
     assert "far__echo (" in explanation.out
     assert "missing tools of dead: 127.0.0.1 cannot be reached" in explanation.out
