@@ -260,6 +260,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/threads/{id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Thread
+         * @description Return the page that this input would send next, with its manifest. Nothing is sent or stored.
+         *
+         *     An unknown thread counts as a new one. Files must be uploaded first.
+         */
+        post: operations["preview_thread"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/threads": {
         parameters: {
             query?: never;
@@ -348,6 +370,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/savings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Savings
+         * @description Return your folding savings by rule and agent, and the prompt-cache breaks by cause.
+         */
+        get: operations["get_savings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/threads/{id}/files/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Changes
+         * @description Return the file changes since before a turn.
+         */
+        get: operations["get_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/threads/{id}/files/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Files
+         * @description Restore files as before a turn, or undo a restore. Files created since are deleted.
+         */
+        post: operations["restore_files"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/threads/{id}/rollback": {
         parameters: {
             query?: never;
@@ -404,68 +486,6 @@ export interface paths {
          *     202 once it is stored, or its events with `Accept: text/event-stream`. A repeated `runId` returns the same run.
          */
         post: operations["compact_thread"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agent/threads/{id}/files/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Changes
-         * @description Return the file changes since before a turn.
-         */
-        get: operations["get_changes"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agent/threads/{id}/files/restore": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Restore Files
-         * @description Restore files as before a turn, or undo a restore. Files created since are deleted.
-         */
-        post: operations["restore_files"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agent/threads/{id}/preview": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Preview Thread
-         * @description Return the page that this input would send next, with its manifest. Nothing is sent or stored.
-         *
-         *     An unknown thread counts as a new one. Files must be uploaded first.
-         */
-        post: operations["preview_thread"];
         delete?: never;
         options?: never;
         head?: never;
@@ -743,26 +763,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/agent/savings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Savings
-         * @description Return your folding savings by rule and agent, and the prompt-cache breaks by cause.
-         */
-        get: operations["get_savings"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/copilotkit/info": {
         parameters: {
             query?: never;
@@ -863,6 +863,26 @@ export interface paths {
          *     Makes one model call. Stores no thread and no run.
          */
         post: operations["suggest_by_copilotkit_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/copilotkit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask Copilotkit
+         * @description Call one of CopilotKit's routes by an envelope.
+         */
+        post: operations["ask_copilotkit"];
         delete?: never;
         options?: never;
         head?: never;
@@ -987,26 +1007,6 @@ export interface paths {
         get: operations["inspect_copilotkit_state"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/copilotkit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Ask Copilotkit
-         * @description Call one of CopilotKit's routes by an envelope.
-         */
-        post: operations["ask_copilotkit"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3178,6 +3178,36 @@ export interface operations {
             };
         };
     };
+    preview_thread: {
+        parameters: {
+            query?: {
+                /** @description Return only the body, byte for byte. */
+                raw?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The thread's id, or an AG-UI client's name of it. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewAnswer"];
+                };
+            };
+        };
+    };
     list_threads: {
         parameters: {
             query?: {
@@ -3333,6 +3363,86 @@ export interface operations {
             };
         };
     };
+    get_savings: {
+        parameters: {
+            query?: {
+                /** @description The first day, YYYY-MM-DD; by default 30 days ago. */
+                since?: string | null;
+                /** @description The last day, YYYY-MM-DD; by default today. */
+                until?: string | null;
+                /** @description Return only savings of this agent. */
+                agent?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavingsShape"];
+                };
+            };
+        };
+    };
+    get_changes: {
+        parameters: {
+            query: {
+                /** @description The id of a user message: changes since before its turn. */
+                since: string;
+            };
+            header?: never;
+            path: {
+                /** @description The thread's id, or an AG-UI client's name of it. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileChangesShape"];
+                };
+            };
+        };
+    };
+    restore_files: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The thread's id, or an AG-UI client's name of it. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RestoredShape"];
+                };
+            };
+        };
+    };
     roll_back_thread: {
         parameters: {
             query?: never;
@@ -3415,89 +3525,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TaskAccepted"];
-                };
-            };
-        };
-    };
-    get_changes: {
-        parameters: {
-            query: {
-                /** @description The id of a user message: changes since before its turn. */
-                since: string;
-            };
-            header?: never;
-            path: {
-                /** @description The thread's id, or an AG-UI client's name of it. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FileChangesShape"];
-                };
-            };
-        };
-    };
-    restore_files: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The thread's id, or an AG-UI client's name of it. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RestoreBody"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RestoredShape"];
-                };
-            };
-        };
-    };
-    preview_thread: {
-        parameters: {
-            query?: {
-                /** @description Return only the body, byte for byte. */
-                raw?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description The thread's id, or an AG-UI client's name of it. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PreviewBody"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PreviewAnswer"];
                 };
             };
         };
@@ -3965,33 +3992,6 @@ export interface operations {
             };
         };
     };
-    get_savings: {
-        parameters: {
-            query?: {
-                /** @description The first day, YYYY-MM-DD; by default 30 days ago. */
-                since?: string | null;
-                /** @description The last day, YYYY-MM-DD; by default today. */
-                until?: string | null;
-                /** @description Return only savings of this agent. */
-                agent?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SavingsShape"];
-                };
-            };
-        };
-    };
     get_copilotkit_info: {
         parameters: {
             query?: never;
@@ -4117,6 +4117,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "text/event-stream": unknown;
+                };
+            };
+        };
+    };
+    ask_copilotkit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnvelopeBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnvelopeAnswer"];
                     "text/event-stream": unknown;
                 };
             };
@@ -4289,31 +4314,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["KitStateShape"];
-                };
-            };
-        };
-    };
-    ask_copilotkit: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["EnvelopeBody"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["EnvelopeAnswer"];
-                    "text/event-stream": unknown;
                 };
             };
         };
