@@ -12,6 +12,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -100,7 +101,7 @@ def find_visible(
     Raises OSError if ripgrep fails or takes longer than `seconds`, TooManyFiles for more than `most` files, or for too
     many rules, links and folders.
     """
-    rules, place = _Rules(), "/".join(under)
+    rules, place, end = _Rules(), "/".join(under), len(under) + depth
     with open_inner(str(folder)) as top:
         for count in range(len(under)):
             with suppress(OSError), _open_under(top, under[:count]) as inner:
@@ -109,22 +110,18 @@ def find_visible(
             return VisibleFiles(excluded=excluded, is_whole=True)
         globs = exclusion_globs(excluded)
         files = {*find_ripgrep().list_files(folder, globs, seconds, place=place, depth=depth, most=most)}
-        folders = {path[:end] for path in files for end, sign in enumerate(path) if sign == "/"}
+        folders = {path[:at] for path in files for at, sign in enumerate(path) if sign == "/"}
         visible, pending = VisibleFiles(files=files, folders=folders, excluded=excluded), [tuple(under)]
         while pending:
-            undecided = list[str]()
-            for names in pending:
-                with suppress(OSError), _open_under(top, names) as inner:
-                    prefix = "".join(f"{name}/" for name in names)
-                    for path in _undecided(inner, prefix, depth + len(under) - len(names), visible, rules):
-                        undecided.append(path)
-                        if len(undecided) > MOST_UNDECIDED:
-                            raise TooManyFiles
+            candidates = (path for names in pending for path in _undecided(top, names, end, visible, rules))
+            undecided = [*islice(candidates, MOST_UNDECIDED + 1)]
+            if len(undecided) > MOST_UNDECIDED:
+                raise TooManyFiles
             shown = visible_paths(undecided, rules, seconds)
             new_folders = {path.removesuffix("/") for path in shown if path.endswith("/")}
             files |= {path for path in shown if not path.endswith("/")}
             folders |= new_folders
-            pending = [tuple(path.split("/")) for path in new_folders if path.count("/") + 1 < depth + len(under)]
+            pending = [tuple(path.split("/")) for path in new_folders if path.count("/") + 1 < end]
     return visible
 
 
@@ -176,26 +173,28 @@ def _place(folder: Path, path: str, content: bytes) -> None:
     (folder / path).write_bytes(content)
 
 
-def _undecided(folder: int, prefix: str, depth: int, visible: VisibleFiles, rules: _Rules) -> Iterator[str]:
+def _undecided(
+    top: int, under: Sequence[str], end: int, visible: VisibleFiles, rules: _Rules, *, prefix: str = ""
+) -> Iterator[str]:
     """Yield the links, and the folders that are not visible yet, with a slash at their end. Read the rules there."""
-    rules.read(folder, prefix)
-    names = dict[str, bool]()
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if not entry.is_file(follow_symlinks=False):
-                    names[entry.name] = entry.is_dir(follow_symlinks=False)
-    for name, is_folder in names.items():
-        path = prefix + name
-        if is_excluded(path, visible.excluded):
-            continue
-        if not is_folder:
-            yield path
-        elif path not in visible.folders:
-            yield f"{path}/"
-        elif depth > 1:
-            with suppress(OSError), open_inner(name, folder) as inner:
-                yield from _undecided(inner, f"{path}/", depth - 1, visible, rules)
+    prefix += "".join(f"{name}/" for name in under)
+    with suppress(OSError), _open_under(top, under) as folder:
+        rules.read(folder, prefix)
+        with os.scandir(folder) as entries:
+            names = [
+                (one.name, one.is_dir(follow_symlinks=False))
+                for one in entries
+                if not one.is_file(follow_symlinks=False)
+            ]
+        for name, is_folder in names:
+            path = prefix + name
+            if is_excluded(path, visible.excluded):
+                continue
+            if is_folder and path in visible.folders:
+                if path.count("/") + 1 < end:
+                    yield from _undecided(folder, (name,), end, visible, rules, prefix=prefix)
+            else:
+                yield f"{path}/" if is_folder else path
 
 
 def is_excluded(path: str, excluded: Collection[str]) -> bool:
