@@ -28,9 +28,7 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.text.tokens import OFFLINE
-from recto.page.text.tokens import (
-    _tokenizer as tokenizer,  # pyright: ignore[reportPrivateUsage] - warmed here, so that it is in no figure
-)
+from recto.page.text.tokens import _tokenizer as tokenizer  # pyright: ignore[reportPrivateUsage] - warmed here, so that it is in no figure
 from recto.page.wire import openai
 from recto.page.wire.base import Target
 

@@ -106,9 +106,7 @@ def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
     skill = agent.skills["skill-7"]
     chart = {"pillars": list(WORDS[:8]), "elements": dict(zip("木火土金水", (3, 1, 2, 1, 1), strict=True))}
     user_data = KnownData(
-        profile={"birth_info": {"date": "1990-05-15", "place": "北京"}},
-        skill_data={skill.name: chart},
-        scenario="love",
+        profile={"birth_info": {"date": "1990-05-15", "place": "北京"}}, skill_data={skill.name: chart}, scenario="love"
     )
 
     def select() -> PromptContext:

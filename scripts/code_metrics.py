@@ -55,7 +55,11 @@ class Source:
 
 def read_sources(folder: Path) -> list[Source]:
     """Parse every Python file of a folder."""
-    paths = [path for path in sorted(folder.rglob("*.py")) if "node_modules" not in path.parts]
+    paths = [
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not any(part == "node_modules" or part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
     texts = [(path, path.read_text(encoding="utf-8")) for path in paths]
     return [Source(path=path, text=text, tree=ast.parse(text)) for path, text in texts]
 

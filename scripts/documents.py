@@ -48,11 +48,7 @@ CONVERSIONS = {
     "scan.fodt": ("pdf",),
 }
 # Programs save these with a password; the filter's name is what LibreOffice calls the format.
-SECRETS = {
-    "doc": ("letter.fodt", "MS Word 97"),
-    "odt": ("letter.fodt", "writer8"),
-    "xls": ("book.fods", "MS Excel 97"),
-}
+SECRETS = {"doc": ("letter.fodt", "MS Word 97"), "odt": ("letter.fodt", "writer8"), "xls": ("book.fods", "MS Excel 97")}
 MACRO = """Sub Main
   Dim hide(0) As New com.sun.star.beans.PropertyValue
   hide(0).Name = "Hidden" : hide(0).Value = True
@@ -94,10 +90,7 @@ def main() -> None:
     (HERE / "scan.pdf").write_bytes(as_picture((HERE / "scan.pdf").read_bytes()))
     texts()
     # A macro cannot save this one with a password. What a program writes around the cipher is all that can be told.
-    sealed = {
-        "EncryptionInfo": b"\4\0\4\0\x40\0\0\0<encryption/>",
-        "EncryptedPackage": bytes(range(256)) * 40,
-    }
+    sealed = {"EncryptionInfo": b"\4\0\4\0\x40\0\0\0<encryption/>", "EncryptedPackage": bytes(range(256)) * 40}
     (HERE / "secret.docx").write_bytes(compound_file(sealed))
     (HERE / "mail.eml").write_bytes(mail())
     (HERE / "mail.msg").write_bytes(outlook())

@@ -84,8 +84,7 @@ def test_both_readmes_have_the_same_headings_and_code():
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "document",
-    [pytest.param(one, marks=() if one in READ_FIRST else pytest.mark.full) for one in RUNNABLE],
+    "document", [pytest.param(one, marks=() if one in READ_FIRST else pytest.mark.full) for one in RUNNABLE]
 )
 def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
     lay_out(tmp_path)

@@ -12,16 +12,7 @@ from urllib.parse import quote, unquote
 
 from starlette.types import Message, Scope
 
-from recto.api.backend import (
-    LOCAL,
-    AgentCatalog,
-    Backend,
-    FileService,
-    ModelCatalog,
-    Operations,
-    RunService,
-    User,
-)
+from recto.api.backend import LOCAL, AgentCatalog, Backend, FileService, ModelCatalog, Operations, RunService, User
 from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.uploads import ActiveUploads
 from recto.api.route import Route

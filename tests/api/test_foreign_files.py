@@ -84,11 +84,7 @@ async def test_P10_a_file_from_another_server_becomes_an_attachment_like_any_oth
     request = await store_parts(api, allowing(web), at(web, "/a.txt"))
     (id,) = request.new_ids
     one = request.attachments[id]
-    assert (one.name, one.mime_type, one.size) == (
-        "a.txt",
-        "text/plain",
-        1,
-    )
+    assert (one.name, one.mime_type, one.size) == ("a.txt", "text/plain", 1)
     assert list(api.storage.blobs.values()) == [b"a"]
     assert b"files.example" not in request.body
     assert f"recto-attachment:{id}".encode() in request.body

@@ -12,15 +12,7 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.testing.model_server import Answer, failure
-from tests.api.relaying_server import (
-    CHAT,
-    MESSAGES,
-    SERVER_KEYS,
-    Relaying,
-    relaying_server,
-    reply_to,
-    user,
-)
+from tests.api.relaying_server import CHAT, MESSAGES, SERVER_KEYS, Relaying, relaying_server, reply_to, user
 from tests.api.scripted_server import ALICE, BOB, LOOKER
 from tests.support.client import TOKEN, HttpReply, request
 

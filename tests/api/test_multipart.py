@@ -88,11 +88,7 @@ async def test_P9_no_more_than_one_piece_of_the_stream_is_read_ahead():
 WITHIN_FILE = begin_form(file("a", b"a"))
 WITHIN_HEADERS = WITHIN_FILE[:60]
 WITHIN_FIELD = begin_form(Field(name="agent", body=b"d"))
-SILENT, REST, WHOLE = (
-    "No more data of the form arrived for 5 s.",
-    "Form fields took longer than 5 s",
-    "The form took",
-)
+SILENT, REST, WHOLE = ("No more data of the form arrived for 5 s.", "Form fields took longer than 5 s", "The form took")
 
 
 async def dripping(first: bytes, drop: bytes, pause: float) -> AsyncGenerator[bytes]:

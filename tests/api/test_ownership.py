@@ -166,11 +166,7 @@ class Belongings:
 
 @pytest.fixture(scope="module")
 def alices(tmp_path_factory: pytest.TempPathFactory) -> Generator[Belongings]:
-    settings = {
-        "RECTO_API_KEYS": f"{KEYS},carol:{CAROL}",
-        "RECTO_OPERATORS": "alice",
-        "RECTO_AGENT": "chat",
-    }
+    settings = {"RECTO_API_KEYS": f"{KEYS},carol:{CAROL}", "RECTO_OPERATORS": "alice", "RECTO_AGENT": "chat"}
     with scripted_server(tmp_path_factory.mktemp("owned"), settings) as server:
         yield settle_in(server)
 

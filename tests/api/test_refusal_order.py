@@ -134,13 +134,7 @@ FAULTS: tuple[Fault, ...] = (
         lambda body: with_block(body, cast("Body", inline("a.txt", b""))),
         "a.txt: it is empty; send a file with something in it",
     ),
-    Fault(
-        "busy",
-        with_prop("multitask", "reject"),
-        BUSY,
-        status=409,
-        among=OWN,
-    ),
+    Fault("busy", with_prop("multitask", "reject"), BUSY, status=409, among=OWN),
 )
 # Asked before the request is known for one that was sent before.
 OF_FORM = 3

@@ -15,17 +15,7 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import Scripted
-from tests.support.client import (
-    RUNS,
-    HttpReply,
-    ReceivedEvent,
-    ask,
-    bearer,
-    parse_events,
-    read_events,
-    request,
-    start,
-)
+from tests.support.client import RUNS, HttpReply, ReceivedEvent, ask, bearer, parse_events, read_events, request, start
 
 SUM = "What is 12*7?"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"

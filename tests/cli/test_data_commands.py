@@ -131,10 +131,7 @@ def test_C1_user_delete_asks_and_deletes_all_data_of_a_user(data: Path, tmp_path
     assert "Delete all threads, runs, calls and files of 'bob' forever?" in done.err
     assert recto(tmp_path, "user", "export", "bob", "--data", "data").out
     sure = recto(tmp_path, "user", "delete", "bob", "--data", "data", "--yes")
-    assert (sure.code, sure.out) == (
-        0,
-        "Deleted 2 threads, 0 files and 0 datasets; stopped 0 active runs.\n",
-    )
+    assert (sure.code, sure.out) == (0, "Deleted 2 threads, 0 files and 0 datasets; stopped 0 active runs.\n")
     result = recto(tmp_path, "user", "export", "bob", "--data", "data")
     assert (result.code, result.out) == (FAILED, "")
     assert result.err.startswith(
@@ -232,10 +229,7 @@ def test_C1_a_deleted_user_leaves_no_bytes_and_takes_none_of_others(tmp_path: Pa
         upload(server.url, "ours too.txt", b"ours", bob)
     assert blobs(tmp_path / "data") == [b"only mine", b"ours", b"ours"]
     done = recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data")
-    assert (done.code, done.out) == (
-        0,
-        "Deleted 0 threads, 2 files and 0 datasets; stopped 0 active runs.\n",
-    )
+    assert (done.code, done.out) == (0, "Deleted 0 threads, 2 files and 0 datasets; stopped 0 active runs.\n")
     assert blobs(tmp_path / "data") == [b"ours"]
 
 

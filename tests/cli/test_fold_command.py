@@ -216,11 +216,7 @@ PICTURE = b'[{"role": "system", "content": [{"type": "image_url", "image_url": {
         (("no-such-file.json",), b"", "no-such-file.json: it cannot be read (No such file or directory)"),
         ((".",), b"", ".: it cannot be read (Is a directory)"),
         (("-", "--keep", "0"), HELLO, "Setting reads.keep is 0; at least 1 read of a file must stay."),
-        (
-            ("-", "--now", "soon"),
-            HELLO,
-            "Setting --now is 'soon'; use an ISO 8601 time, such as 2026-",
-        ),
+        (("-", "--now", "soon"), HELLO, "Setting --now is 'soon'; use an ISO 8601 time, such as 2026-"),
         (("-", "--config", "none.toml"), HELLO, "Setting --config is 'none.toml'; it cannot be read (No such file"),
         (("-", "--locale", "fr"), HELLO, "'fr' is not one of 'zh', 'en'"),
         ((), b"", "Missing argument 'FILE'"),

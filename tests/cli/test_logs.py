@@ -141,8 +141,7 @@ def test_C2_texts_that_look_like_credentials_are_hidden(words: str, problem: str
 
 
 @pytest.mark.parametrize(
-    "piece",
-    ["a.", "a", "eyJ-", "eyJabcdefgh.", "://", "://a:", "a://b", "?a", "?key", "&sig=", "bearer ", " ", "x:y@"],
+    "piece", ["a.", "a", "eyJ-", "eyJabcdefgh.", "://", "://a:", "a://b", "?a", "?key", "&sig=", "bearer ", " ", "x:y@"]
 )
 def test_C2_hiding_takes_linear_time(piece: str):
     text = piece * (LONG // len(piece))

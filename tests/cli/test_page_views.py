@@ -119,9 +119,7 @@ def test_X1_the_view_of_the_next_page_shows_composition_room_folds_and_savings()
     assert "nothing to answer" not in text
 
 
-def test_X1_the_chinese_view_aligns_wide_characters(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_X1_the_chinese_view_aligns_wide_characters(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     lines = next_page(prices=PRICES, notes=[ACTIVE_RUN, FULL], next="compact")
     text = "\n".join(lines)

@@ -46,10 +46,7 @@ def test_D9_json_is_an_object_for_each_file(tmp_path: Path):
     assert (first["unit"], first["page_count"]) == ("page", 300)
     assert [one["page"] for one in first["elements"] if one["kind"] == "page"] == [2, 3]
     assert missing == {"name": f"{tmp_path}/none", "error": "there is no such file; check its name"}
-    assert other == {
-        "name": str(DOCUMENTS / "letter.html"),
-        "error": "it has no pages, slides or sheets. Omit --pages",
-    }
+    assert other == {"name": str(DOCUMENTS / "letter.html"), "error": "it has no pages, slides or sheets. Omit --pages"}
 
 
 def test_D9_missing_pages_are_reported():

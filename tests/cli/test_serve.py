@@ -86,8 +86,7 @@ def test_C2_a_flag_or_a_file_that_means_nothing_stops_the_start(
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["postgres://bob:s3#cr@host/db", "postgresql://host", "postgresql:///db?host=/tmp", "sqlite:///a.db"],
+    "url", ["postgres://bob:s3#cr@host/db", "postgresql://host", "postgresql:///db?host=/tmp", "sqlite:///a.db"]
 )
 def test_C2_a_database_url_may_be_spelled_as_is_usual(url: str):
     assert load_settings({}, {"RECTO_DATABASE_URL": url}, None).database_url == url

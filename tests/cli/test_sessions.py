@@ -136,10 +136,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note():
             "line 2 cannot be read as JSON: it breaks at column 2; mend it or take it out",
         ),
         (lines(HELLO, [HELLO]), "line 2 is an array; every line of a session is an object"),
-        (
-            lines({"messages": [HELLO]}, {"messages": [HELLO]}),
-            "it contains a conversation per line. Pass one of them",
-        ),
+        (lines({"messages": [HELLO]}, {"messages": [HELLO]}), "it contains a conversation per line. Pass one of them"),
         (lines({"type": "session", "version": 3, "id": "s1", "cwd": "/app"}), f"it contains no messages. {EXPECTED}"),
         (b"42", f"it is JSON, but a number. {EXPECTED}"),
         (b"null", f"it is JSON, but null. {EXPECTED}"),

@@ -67,10 +67,7 @@ def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leave
 @pytest.mark.parametrize(
     ("more", "end"),
     [
-        (
-            (),
-            'calls cut {"plant": "rose"}\n\nA tool call needs approval. Run with --agree to approve all calls.\n',
-        ),
+        ((), 'calls cut {"plant": "rose"}\n\nA tool call needs approval. Run with --agree to approve all calls.\n'),
         (("--agree",), "Answer (success)\nDone.\n"),
     ],
 )

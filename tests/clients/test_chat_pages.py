@@ -105,7 +105,7 @@ def test_P15_turns_are_answered_and_there_after_a_reload(show: PageMaker, server
     chat.say(page, "three")
     page.wait("text=third answer")
     assert model_page(server) == [
-        *("user: one", "assistant: first answer", "user: two", "assistant: second answer", "user: three"),
+        *("user: one", "assistant: first answer", "user: two", "assistant: second answer", "user: three")
     ]
 
 

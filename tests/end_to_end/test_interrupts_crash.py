@@ -19,12 +19,7 @@ LOST_TEXT = "send was started and then interrupted"
 # Where the server dies while it asks.
 ASKING = ["asking", "asked"]
 # Where it dies after a person agreed, and what then became of the call.
-DECIDING = [
-    ("entered", SENT_TEXT),
-    ("tools_started", LOST_TEXT),
-    ("tool_acted", LOST_TEXT),
-    ("tool_ended", SENT_TEXT),
-]
+DECIDING = [("entered", SENT_TEXT), ("tools_started", LOST_TEXT), ("tool_acted", LOST_TEXT), ("tool_ended", SENT_TEXT)]
 
 
 def a_message_then_an_answer(model_request: Request) -> Answer:

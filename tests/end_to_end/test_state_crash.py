@@ -52,8 +52,7 @@ def state_heard(events: list[ReceivedEvent]) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("point", "times"),
-    [("entered", 1), ("tools_started", 1), ("tool_acted", 1), ("tool_ended", 1)],
+    ("point", "times"), [("entered", 1), ("tools_started", 1), ("tool_acted", 1), ("tool_ended", 1)]
 )
 def test_X4_P1_a_server_killed_around_a_change_of_state_changes_it_once(point: str, times: int, tmp_path: Path):
     with Harness(tmp_path, counting) as harness:

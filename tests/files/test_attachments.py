@@ -246,11 +246,7 @@ NO_BASE64 = ["!!!!", "YQ", "YQ=", "YQ===", "YW\nJj", " YWJj", "YWJj=", "YR=\n=",
         (File(kind="image", source=Data(base64="")), "empty"),
         (File(kind="image", source=Url(url="https://a.example/")), "not_inline"),
         (
-            File(
-                kind="image",
-                source=Data(base64=base64.b64encode(heads.PNG).decode()),
-                mime_type="application/pdf",
-            ),
+            File(kind="image", source=Data(base64=base64.b64encode(heads.PNG).decode()), mime_type="application/pdf"),
             "mismatch",
         ),
     ],

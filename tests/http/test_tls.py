@@ -33,7 +33,7 @@ __all__ = ["run"]
 
 @pytest.fixture
 def tls(certificate: Path) -> ssl.SSLContext:
-    """What a server with this certificate speaks."""
+    """Return the TLS context of a server with this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context

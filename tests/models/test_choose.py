@@ -109,7 +109,7 @@ def test_each_agent_may_have_a_model_of_its_own():
 
 @pytest.mark.parametrize("name", ["gpt-5", "other:x"])
 def test_a_bad_name_is_an_error_of_its_setting(name: str):
-    with pytest.raises(SettingsError, match="^Setting RECTO_MODEL is"):
+    with pytest.raises(SettingsError, match=r"^Setting RECTO_MODEL is"):
         choose_model(name, {})
 
 

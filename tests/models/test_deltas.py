@@ -31,9 +31,4 @@ def test_neighbours_that_say_more_of_the_same_become_one():
     first, second = CallDelta(index=0, arguments="{"), CallDelta(index=0, arguments="}")
     other = CallDelta(index=1, arguments="x")
     deltas: list[Delta] = [TextDelta(text="a"), TextDelta(text="b"), start, first, second, other]
-    assert list(join_deltas(deltas)) == [
-        TextDelta(text="ab"),
-        start,
-        CallDelta(index=0, arguments="{}"),
-        other,
-    ]
+    assert list(join_deltas(deltas)) == [TextDelta(text="ab"), start, CallDelta(index=0, arguments="{}"), other]

@@ -38,11 +38,7 @@ TAROT = Skill(name="tarot", description="塔罗", heading="塔罗", identity="x"
 DENTIST = replace(TAROT, name="dentist", description="Bright healthy polished molars", triggers=("tooth ache",))
 CAREER = replace(DENTIST, name="career", triggers=("跳槽",), fields=("life_context",))
 SKILLS = {skill.name: skill for skill in (BAZI, TAROT, CAREER, DENTIST)}
-TOOLS = {
-    "bazi": ("collect_birth_info", "compute_bazi"),
-    "tarot": ("draw_tarot",),
-    "career": ("save_life_context",),
-}
+TOOLS = {"bazi": ("collect_birth_info", "compute_bazi"), "tarot": ("draw_tarot",), "career": ("save_life_context",)}
 BIRTH: dict[str, Json] = {"date": "1990-05-04", "time": "08:30", "place": "北京", "gender": "女"}
 CHART: dict[str, Json] = {
     "pillars": {"year": {"pillar": "庚午", "hidden": "丁"}, "day": {"pillar": "己巳"}, "hour": None},

@@ -84,10 +84,7 @@ CALLS: dict[str, tuple[list[Chunk], list[tuple[str, str, str]]]] = {
         [call(id="a", function={"name": "x", "arguments": "{"}), call(function={"arguments": "}"})],
         [("a", "x", "{}")],
     ),
-    "ids that repeat": (
-        [call(index=place, id="a", function=FUNCTION) for place in range(3)],
-        [("a", "x", "{}")] * 3,
-    ),
+    "ids that repeat": ([call(index=place, id="a", function=FUNCTION) for place in range(3)], [("a", "x", "{}")] * 3),
     "arguments before their name": (
         [call(index=0, function={"arguments": "{}"}), call(index=0, function={"name": "x"})],
         [("", "x", "{}")],

@@ -48,7 +48,7 @@ TURNS: dict[WireName, tuple[str, str, str, list[Json]]] = {
                     {"type": "text", "text": "I look."},
                     {"type": "tool_use", "id": "call_a", "name": "note", "input": {"text": "green"}},
                 ],
-            },
+            }
         ],
     ),
 }

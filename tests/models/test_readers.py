@@ -136,11 +136,7 @@ ENDS: dict[str, Callable[[str], list[Json]]] = {
     GEMINI: lambda reason: [{"candidates": [{"finishReason": reason}]}],
 }
 FINISHES: dict[str, dict[str, str]] = {
-    OPENAI: {
-        **dict.fromkeys(("stop", "tool_calls", "eos"), "stop"),
-        "length": "length",
-        "content_filter": "filtered",
-    },
+    OPENAI: {**dict.fromkeys(("stop", "tool_calls", "eos"), "stop"), "length": "length", "content_filter": "filtered"},
     ANTHROPIC: {
         **dict.fromkeys(("end_turn", "stop_sequence", "a_later_reason"), "stop"),
         **dict.fromkeys(("max_tokens", "model_context_window_exceeded", "pause_turn"), "length"),

@@ -208,11 +208,7 @@ BROKEN: dict[str, tuple[WireName, dict[str, object], list[str]]] = {
         {"contents": [{"role": "user", "parts": [{"text": "a", "path": "b"}]}]},
         ["contents.0.parts.0.path: Extra inputs are not permitted"],
     ),
-    "a field nobody posts": (
-        "gemini",
-        {"model": "m", "contents": []},
-        ["model: Extra inputs are not permitted"],
-    ),
+    "a field nobody posts": ("gemini", {"model": "m", "contents": []}, ["model: Extra inputs are not permitted"]),
 }
 
 

@@ -40,18 +40,12 @@ def answers(id: str, content: object, **log: object) -> Row:
 def reads(id: str, path: object, content: object, minute: float) -> list[Row]:
     """A read and its answer, both at that minute."""
     arguments = {"filePath": path}
-    return [
-        asks(id, "filesystem-read", arguments, timestamp=at(minute)),
-        answers(id, content, timestamp=at(minute)),
-    ]
+    return [asks(id, "filesystem-read", arguments, timestamp=at(minute)), answers(id, content, timestamp=at(minute))]
 
 
 def runs(id: str, content: object, minute: float, tool: str = "terminal-execute") -> list[Row]:
     """A command (or a search) and its answer, both at that minute."""
-    return [
-        asks(id, tool, {"command": f"make {id}"}, timestamp=at(minute)),
-        answers(id, content, timestamp=at(minute)),
-    ]
+    return [asks(id, tool, {"command": f"make {id}"}, timestamp=at(minute)), answers(id, content, timestamp=at(minute))]
 
 
 def on_wire(rows: Sequence[Row], folded_contents: Mapping[str, object] | None = None) -> list[Row]:

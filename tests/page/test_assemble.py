@@ -156,12 +156,7 @@ def test_S1_what_the_budget_took_is_listed_behind_the_prompt():
     prompt = Prompt(identity="You are X.", cases=cases, data=(Datum(title="birth", text="data " * 100),))
     page, manifest = assemble(Facts(log=(user("u1", "hi"),), prompt=prompt, budget=80))
     decisions = [(part.source, part.decision) for part in manifest.parts if part.kind == "prompt"]
-    assert decisions == [
-        ("case 2", "dropped"),
-        ("case 1", "dropped"),
-        ("case 0", "dropped"),
-        ("data birth", "cut"),
-    ]
+    assert decisions == [("case 2", "dropped"), ("case 1", "dropped"), ("case 0", "dropped"), ("data birth", "cut")]
     assert OFFLINE.count((str(contents(page)[0]),))[0] <= 80
     assert manifest.tokens_before > manifest.tokens_after
 

@@ -29,9 +29,7 @@ def make_page(log: Sequence[Entry], wire: WireName = "openai", **facts: object) 
     """A page as a store gives it back: its manifest went through JSON."""
     page_facts = Facts(log=log, target=Target(wire=wire, model="m"), **facts)  # pyright: ignore[reportArgumentType] - each test gives facts of the right type
     page, manifest = assemble(page_facts)
-    manifest_bytes = dump(
-        {"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill}
-    )
+    manifest_bytes = dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill})
     return SentPage(body=page.body, manifest=read_manifest(load_object(manifest_bytes) or {}), model="m")
 
 
@@ -101,15 +99,9 @@ def test_a_page_beside_itself_is_one_row_and_a_manifest_comes_back_from_its_rows
     # Only calls of a server are stored, and every message of its log has an id.
     log = tuple(replace(message, id=message.id or f"m{place}") for place, message in enumerate(log))
     _, manifest = assemble(Facts(log=log, target=Target(wire=wire, model="m"), fold=replace(FOLD)))
-    body = (
-        load_object(dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None})) or {}
-    )
+    body = load_object(dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None})) or {}
     again = read_manifest(body)
-    assert (again.parts, again.spans, again.rows()) == (
-        manifest.parts,
-        manifest.spans,
-        manifest.rows(),
-    )
+    assert (again.parts, again.spans, again.rows()) == (manifest.parts, manifest.spans, manifest.rows())
     page = make_page(log, wire, fold=replace(FOLD))
     changes = difference(page, page)
     assert [(row.change, len(row.after)) for row in changes.rows] == [("same", len(page.manifest.parts))]

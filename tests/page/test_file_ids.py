@@ -10,16 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.log import Entry, RolledBack, Undone, view
-from recto.conversation.messages import (
-    AssistantMessage,
-    File,
-    FileKind,
-    Key,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from recto.conversation.messages import AssistantMessage, File, FileKind, Key, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
@@ -157,10 +148,7 @@ def test_F4_F7_every_id_a_page_ever_showed_resolves_to_its_file(past: list[tuple
 
 @pytest.mark.parametrize(
     ("locale", "intro", "blind"),
-    [
-        ("zh", "用户本次可用的文件:", ZH_BLIND),
-        ("en", "Files available to the user in this turn:", EN_BLIND),
-    ],
+    [("zh", "用户本次可用的文件:", ZH_BLIND), ("en", "Files available to the user in this turn:", EN_BLIND)],
 )
 def test_D2_the_reminder_tells_a_model_that_cannot_see_so(locale: str, intro: str, blind: str):
     log = (asks(a_file("p.png", "image"), response_id="r1"), says(), asks(a_file("q.png", "image"), a_file("a.pdf")))

@@ -87,10 +87,7 @@ def test_R5_example_5_a_batch_counts_once_for_each_of_its_files():
 def test_R5_example_5_a_batch_is_replaced_when_five_newer_reads_stand_for_each_of_its_files():
     files = ["file1.ts", "file2.ts", "file3.ts"]
     singles = [(f"{name}-{n}", name, f"{name}: again {n}", 2 + n) for n in range(5) for name in files]
-    rows = [
-        *reads("batch", files, "1: all\n2: all\n3: all", 1),
-        *[row for single in singles for row in reads(*single)],
-    ]
+    rows = [*reads("batch", files, "1: all\n2: all\n3: all", 1), *[row for single in singles for row in reads(*single)]]
     assert fold_rows(rows[:-2]) == on_wire(rows[:-2])
     assert fold_rows(rows) == on_wire(rows, {"batch": PLACEHOLDER})
 
@@ -113,10 +110,7 @@ def test_R4_example_7_a_folder_counts_like_a_file():
 
 
 def test_R6_example_8_results_of_an_old_session_without_its_calls_all_stay():
-    rows = [
-        user("Go on."),
-        *[answers(f"r{n}", lines(BUTTON, n, n + 1), timestamp=at(n)) for n in range(7)],
-    ]
+    rows = [user("Go on."), *[answers(f"r{n}", lines(BUTTON, n, n + 1), timestamp=at(n)) for n in range(7)]]
     assert fold_rows(rows) == on_wire(rows)
 
 

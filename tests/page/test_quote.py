@@ -6,14 +6,7 @@ import pytest
 
 from recto.conversation.message_files import InputFile, input_files
 from recto.conversation.messages import File, FileKind, Key, UserMessage
-from recto.page.prompt.quote import (
-    Cut,
-    ParsedDocument,
-    Quote,
-    choose_documents,
-    join_documents,
-    quote_message,
-)
+from recto.page.prompt.quote import Cut, ParsedDocument, Quote, choose_documents, join_documents, quote_message
 from recto.page.text.tokens import OfflineCounter, TokenCounter
 from tests.page.counters import CharacterCounter, WordCounter
 

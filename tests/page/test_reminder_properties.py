@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.input.run_input import ContextItem
 from recto.conversation.json import Json
-from recto.conversation.message_files import (
-    InputFile,
-    arguments_for,
-    file_prefixes,
-    input_files,
-)
+from recto.conversation.message_files import InputFile, arguments_for, file_prefixes, input_files
 from recto.conversation.messages import AssistantMessage, File, FileKind, Key, Message, UserMessage
 from recto.page.prompt.quote import ParsedDocument, join_documents, quote_message
 from recto.page.prompt.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder

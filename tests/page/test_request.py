@@ -217,10 +217,7 @@ def test_X3_what_is_nested_too_deep_is_refused():
 
 def test_X3_a_conversation_goes_by_its_words_and_not_by_marks_instructions_or_how_they_are_written():
     plain = parse_request(dump({"messages": [user("hi"), user("you")]}))
-    marked: Json = {
-        "role": "user",
-        "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
-    }
+    marked: Json = {"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}
     instruction: Json = {"role": "system", "content": "It is Monday."}
     other = parse_request(json.dumps({"messages": [instruction, marked, user("you")]}, indent=3).encode())
     assert heads_of(plain.items, ANTHROPIC) == heads_of(other.items, ANTHROPIC)[1:]

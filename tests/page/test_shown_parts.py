@@ -114,11 +114,7 @@ def test_X1_a_row_tells_what_its_rules_are_called_and_where_they_are_told_of():
     assert (fold_row["rule"], fold_row["ruleName"], fold_row["ruleLink"]) == ("R2", "newer reads", "docs/rules.md#r2")
     (receipt,) = cast("list[Mapping[str, Json]]", fold_row["receipts"])
     assert (receipt["ruleName"], receipt["ruleLink"]) == ("newer reads", "docs/rules.md#r2")
-    assert (kept_row["rule"], "ruleName" in kept_row, rows["look"]["reason"]) == (
-        None,
-        False,
-        "the model may call it",
-    )
+    assert (kept_row["rule"], "ruleName" in kept_row, rows["look"]["reason"]) == (None, False, "the model may call it")
     assert rows["k"]["reason"] == "a summary that stands for what was said before"
 
 

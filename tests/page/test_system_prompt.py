@@ -33,10 +33,7 @@ EXECUTE = Prompt(
         Case(id="c1", name="身弱财旺", content="先扶身，再论财。"),
         Case(id="c2", name="伤官见官", content="以印化之。"),
     ),
-    data=(
-        Datum(title="出生信息", text='{"date": "1990-01-01"}'),
-        Datum(title="命盘数据", text="甲子 乙丑 丙寅 丁卯"),
-    ),
+    data=(Datum(title="出生信息", text='{"date": "1990-01-01"}'), Datum(title="命盘数据", text="甲子 乙丑 丙寅 丁卯")),
     rules="排盘只用 compute_bazi。",
 )
 EXECUTE_ZH = """# 八字命理 - 资深命理师

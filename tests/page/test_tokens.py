@@ -97,10 +97,7 @@ def test_each_message_is_counted_once_by_each_counter():
 
 
 def long_talk() -> list[Row]:
-    parts = [
-        {"type": "text", "text": "part a", "path": "a.py"},
-        {"type": "text", "text": "part b", "path": "b.py"},
-    ]
+    parts = [{"type": "text", "text": "part a", "path": "a.py"}, {"type": "text", "text": "part b", "path": "b.py"}]
     return [
         user("first words", timestamp=at(0)),
         *reads("batch", ["a.py", "b.py"], parts, 1),

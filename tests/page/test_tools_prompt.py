@@ -249,8 +249,7 @@ def test_P11_a_call_nested_without_end_is_a_problem():
 
 
 @pytest.mark.parametrize(
-    "piece",
-    ["<tool_call>", "<tool_call>{", '<tool_call>{"', "```a\n", "````a\n```\n", '```\n{"name"\n```\n', "[", "{"],
+    "piece", ["<tool_call>", "<tool_call>{", '<tool_call>{"', "```a\n", "````a\n```\n", '```\n{"name"\n```\n', "[", "{"]
 )
 def test_P11_a_long_hostile_reply_is_read(piece: str):
     assert parse_tool_calls(piece * (200_000 // len(piece))).calls == ()

@@ -275,11 +275,7 @@ OWN: list[tuple[str, str, Message]] = [
         f'{{"role":"assistant","content":[{THINKING},{{"type":"text","text":"hello"}}]}}',
         assistant_message(state("thinking", THINKING, "anthropic"), HELLO),
     ),
-    (
-        "anthropic",
-        f'{{"role":"user","content":[{SET_DOCUMENT}]}}',
-        user(state("document", SET_DOCUMENT, "anthropic")),
-    ),
+    ("anthropic", f'{{"role":"user","content":[{SET_DOCUMENT}]}}', user(state("document", SET_DOCUMENT, "anthropic"))),
     (
         "anthropic",
         '{"role":"assistant","content":[{"type":"text","text":"a","citations":[{"type":"x"}]}]}',

@@ -176,11 +176,7 @@ UNREADABLE: list[tuple[str, object, str]] = [
     ),
     (AGUI, [{"id": "t", "role": "tool", "content": "a"}], f"messages[0].toolCallId: {NO_STRING}"),
     (AGUI, of_assistant(tool_calls=["c"]), "messages[0].tool_calls[0]: must be an object, is a string"),
-    (
-        AGUI,
-        [{"id": "p", "role": "activity", "activityType": "x", "content": {"deep": nested(300)}}],
-        TOO_DEEP,
-    ),
+    (AGUI, [{"id": "p", "role": "activity", "activityType": "x", "content": {"deep": nested(300)}}], TOO_DEEP),
 ]
 
 

@@ -150,11 +150,7 @@ def openai_calls(draw: st.DrawFn) -> ToolCall:
 def openai_assistants(draw: st.DrawFn) -> AssistantMessage:
     """State first, then words, then calls: the order the format has."""
     content = draw(tuples_of(openai_texts | openai_blocks()))
-    parts: tuple[AssistantPart, ...] = (
-        *draw(openai_states()),
-        *content,
-        *draw(st.lists(openai_calls(), max_size=2)),
-    )
+    parts: tuple[AssistantPart, ...] = (*draw(openai_states()), *content, *draw(st.lists(openai_calls(), max_size=2)))
     return AssistantMessage(name=draw(names), parts=parts)
 
 

@@ -216,10 +216,7 @@ def test_S5_the_second_of_two_skills_with_one_name_is_broken(tmp_path: Path):
             f"description: {'x' * 1_025}\n---\nYou.",
             "2: description has 1025 characters; Agent Skills allows 1024. Shorten ",
         ),
-        (
-            f"description: {'x' * 1_024}\n---\n",
-            "3: it has no text below its settings. Describe the expert ",
-        ),
+        (f"description: {'x' * 1_024}\n---\n", "3: it has no text below its settings. Describe the expert "),
         ("description: It.\nprofile_field: [a]\n---\nYou.", "3: there is no setting profile_field; did you mean "),
         ("description: It.\nmetadata: x\n---\nYou.", '3: metadata is "x"; it is a table of names and values.'),
     ],

@@ -59,9 +59,7 @@ class Model:
 
 
 @given(steps=st.lists(st.one_of(ADD, ADD, ADD, DELETE, CLEAN, LEAVE), max_size=14))
-def test_P9_blobs_and_totals_match_the_attachments_after_any_changes(
-    steps: list[tuple[str, str, str]],
-):
+def test_P9_blobs_and_totals_match_the_attachments_after_any_changes(steps: list[tuple[str, str, str]]):
     model = Model()
     with tables() as connection:
         for place, (step, owner, which) in enumerate(steps):

@@ -84,9 +84,7 @@ def test_a_long_paste_into_arguments_is_expanded(world: ChatWorld) -> None:
         assert "sent 'Good day' to Ed" in world.model.requests[-1].body.decode()
 
 
-def test_the_agent_option_applies_to_a_listed_thread_and_not_to_a_new_one(
-    world: ChatWorld,
-) -> None:
+def test_the_agent_option_applies_to_a_listed_thread_and_not_to_a_new_one(world: ChatWorld) -> None:
     world.will(Answer(text="Of the coder."))
     with world.chat("--agent", "coder") as terminal:
         terminal.wait_for("coder on")

@@ -205,9 +205,7 @@ def shared(world: ChatWorld) -> Generator[Terminal]:
         yield terminal
 
 
-def test_F11_two_terminals_on_one_thread_show_the_same_and_send_the_previewed_page(
-    world: ChatWorld,
-) -> None:
+def test_F11_two_terminals_on_one_thread_show_the_same_and_send_the_previewed_page(world: ChatWorld) -> None:
     go = threading.Event()
     world.will(Answer(text="First answer.", delay=0.01), Answer(text="Second, which is long", hold=go, hold_after=4))
     with world.chat() as first:

@@ -18,9 +18,7 @@ def chat(folder: Path, *flags: str, size: tuple[int, int] = (80, 24), **settings
     return Terminal((*RECTO, "chat", *flags), folder=folder, settings=environment, size=size)
 
 
-def test_two_terminals_share_a_server_and_the_second_takes_over(
-    tmp_path: Path,
-) -> None:
+def test_two_terminals_share_a_server_and_the_second_takes_over(tmp_path: Path) -> None:
     (tmp_path / "recto-data").mkdir()
     # What one that was killed left behind: nobody holds the folder.
     (tmp_path / "recto-data" / "address").write_text("http://127.0.0.1:1", encoding="ascii")

@@ -261,11 +261,7 @@ def test_X1_the_inspector_is_accessible_and_available_in_chinese(
     assert "规则 R2 · 更新的读取 a.txt：从最新数起第 2 次读取，只保留 1 次" in page.texts(".part.folded")[0]
     page.click(".part.folded >> role=button[name='原文']")
     assert page.axe(".beside") == []
-    for name, text in (
-        ("差异", "一个旧的结果被折叠。"),
-        ("请求", "其中不含密钥"),
-        ("对话", "每根柱子是一次调用"),
-    ):
+    for name, text in (("差异", "一个旧的结果被折叠。"), ("请求", "其中不含密钥"), ("对话", "每根柱子是一次调用")):
         _tab(page, name)
         page.wait(f"text={text}")
         assert page.axe(".beside") == []

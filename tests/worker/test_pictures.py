@@ -41,11 +41,7 @@ class Album:
     def __init__(self, folder: Path) -> None:
         self.storage = CountingStorage(folder)
         self.files = Attachments(
-            self.storage,
-            MemoryRows(),
-            FileSettings(),
-            clock=lambda: datetime(2026, 5, 14, tzinfo=UTC),
-            new_id=new_id,
+            self.storage, MemoryRows(), FileSettings(), clock=lambda: datetime(2026, 5, 14, tzinfo=UTC), new_id=new_id
         )
 
     async def add(self, name: str, body: bytes) -> Attachment:

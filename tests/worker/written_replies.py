@@ -236,9 +236,7 @@ CLOTHES = [
     call_row('```javascript\ncalculator({"expression": "17*23"});\n```'),
     call_row(f"~~~json\n{CALL}\n~~~"),
     call_row('{"tool": "calculator", "tool_args": {"expression": "17*23"}}'),
-    call_row(
-        "<tool_call>calculator\n<arg_key>expression</arg_key>\n<arg_value>17*23</arg_value>\n</tool_call>",
-    ),
+    call_row("<tool_call>calculator\n<arg_key>expression</arg_key>\n<arg_value>17*23</arg_value>\n</tool_call>"),
     call_row(
         'I read.\n<tool_call>read_files\n<arg_key>ids</arg_key><arg_value>["a"]</arg_value>'
         "<arg_key>limit</arg_key><arg_value>5</arg_value></tool_call>",

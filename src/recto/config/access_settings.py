@@ -61,8 +61,7 @@ class GateSettings:
     cors_origins: str = setting("", "Comma-separated origins whose pages may use this server.")
     cors_headers: str = setting("", "Comma-separated custom headers that those pages may send.")
     cors_credentials: bool = setting(
-        False,
-        "Allow those pages to send cookies (`credentials: include`). Recto itself uses no cookies.",
+        False, "Allow those pages to send cookies (`credentials: include`). Recto itself uses no cookies."
     )
     user_requests: int = setting(
         6_000, "Requests per user per minute; more receive 429 with `Retry-After`; 0 sets no limit.", COUNT_OR_ZERO
@@ -164,10 +163,7 @@ class GatewaySettings:
     )
     locale: Literal["en", "zh"] = setting("en", "Language of the gateway's fold placeholders.", name="gateway_locale")
     body_bytes: int = setting(
-        32 * 2**20,
-        "Bytes of a request to the gateway, including images.",
-        Range(least=65_536),
-        name="gateway_bytes",
+        32 * 2**20, "Bytes of a request to the gateway, including images.", Range(least=65_536), name="gateway_bytes"
     )
     calls: int = setting(
         1_000, "Concurrent requests through the gateway; more receive 503.", COUNT, name="gateway_calls"

@@ -92,10 +92,7 @@ class DocumentSettings:
         Range(check=_check_languages),
     )
     kept_bytes: int = setting(
-        5 * GIBIBYTE,
-        "Bytes of cached document texts; 0 sets no limit.",
-        COUNT_OR_ZERO,
-        name="parsed_bytes",
+        5 * GIBIBYTE, "Bytes of cached document texts; 0 sets no limit.", COUNT_OR_ZERO, name="parsed_bytes"
     )
     kept_days: float = setting(
         30.0, "Days to keep a cached text after its last use; 0 keeps it forever.", DAYS, name="parsed_days"

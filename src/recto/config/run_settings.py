@@ -69,9 +69,7 @@ class WorkSettings:
     quotes_at_once: int = setting(2, "Document quotes (mode `always`) composed at once.", COUNT)
     workspace_bytes: int = setting(2**30, "Bytes of a thread's workspace; 0 sets no limit.", COUNT_OR_ZERO)
     profile_bytes: int = setting(
-        262_144,
-        "Bytes of a user's [profile](profiles.md), including skill data.",
-        Range(least=1_000),
+        262_144, "Bytes of a user's [profile](profiles.md), including skill data.", Range(least=1_000)
     )
     state_bytes: int = setting(
         65_536, "Bytes of the state that a thread shares with its clients; more receive 422.", Range(least=1_000)
@@ -83,10 +81,7 @@ class SearchSettings:
     """Limits of a [search](coder.md#search) in a workspace."""
 
     results: int = setting(
-        100,
-        "Default number of lines that a [search](coder.md#search) returns.",
-        COUNT,
-        name="search_results",
+        100, "Default number of lines that a [search](coder.md#search) returns.", COUNT, name="search_results"
     )
     search_count: int = setting(
         10_000, "Matching lines after which a search stops counting.", COUNT, name="search_counted"
@@ -217,10 +212,7 @@ class SuggestionSettings:
         name="user_suggestions",
     )
     at_once: int = setting(
-        2,
-        "Concurrent suggestions per user; a newer one cancels the oldest.",
-        COUNT,
-        name="suggestions_at_once",
+        2, "Concurrent suggestions per user; a newer one cancels the oldest.", COUNT, name="suggestions_at_once"
     )
     input_tokens: int = setting(
         4_000,
@@ -286,10 +278,7 @@ class LogCacheSettings:
 
     threads: int = setting(256, "Threads cached for their next run.", COUNT, name="log_cache_threads")
     entries: int = setting(
-        1_000_000,
-        "Entries of all cached threads; bytes are the effective limit.",
-        COUNT,
-        name="log_cache_entries",
+        1_000_000, "Entries of all cached threads; bytes are the effective limit.", COUNT, name="log_cache_entries"
     )
     bytes: int = setting(
         128 * 2**20, "Bytes of all cached threads, including their page caches.", COUNT, name="log_cache_bytes"
@@ -384,9 +373,7 @@ class CommandSettings:
     jobs: int = setting(32, "Concurrent jobs in total.", COUNT_OR_ZERO)
     job_seconds: float = setting(3_600.0, "Seconds per job.", SECONDS)
     network: bool = setting(
-        False,
-        "Give commands in the [sandbox](coder.md#the-sandbox) the server's network.",
-        name="sandbox_network",
+        False, "Give commands in the [sandbox](coder.md#the-sandbox) the server's network.", name="sandbox_network"
     )
     readable: str = setting(
         "",
@@ -395,9 +382,7 @@ class CommandSettings:
         name="sandbox_readable",
     )
     environment: str = setting(
-        "",
-        "Comma-separated environment variables that commands inherit from the server.",
-        name="sandbox_environment",
+        "", "Comma-separated environment variables that commands inherit from the server.", name="sandbox_environment"
     )
 
 

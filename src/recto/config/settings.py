@@ -65,12 +65,10 @@ class Limits(Table):
         default=3, description="Consecutive replies with only invalid tool calls before the run ends."
     )
     unusable_replies: CountOrZero = Field(
-        default=2,
-        description="Retries of a reply that invents a tool result or contains an unreadable call.",
+        default=2, description="Retries of a reply that invents a tool result or contains an unreadable call."
     )
     claims: Count = Field(
-        default=20,
-        description="Times a worker may claim a run before Recto gives it up as one that crashes workers.",
+        default=20, description="Times a worker may claim a run before Recto gives it up as one that crashes workers."
     )
     compactions: Count = Field(
         default=3, description="Consecutive failed compactions before a run continues without one."

@@ -13,10 +13,7 @@ from recto.conversation.messages import AssistantMessage, ToolCall, ToolMessage
 
 # The AG-UI reason of an interrupt for a call.
 REASON = "tool_call"
-QUESTION = {
-    "en": "Allow {name} with these arguments?",
-    "zh": "是否允许以这些参数调用 {name}?",
-}
+QUESTION = {"en": "Allow {name} with these arguments?", "zh": "是否允许以这些参数调用 {name}?"}
 # The status of a denied call, and the texts that the model reads.
 DENIED = "denied"
 DENIAL = "{name} was not called: a person was asked, and denied it."
@@ -26,11 +23,7 @@ UNANSWERED = "{name} was not called: a person has to agree first, and nobody did
 # The schema of the payload of a `resume` item.
 RESPONSE: Json = {
     "type": "object",
-    "properties": {
-        "approved": {"type": "boolean"},
-        "message": {"type": "string"},
-        "arguments": {"type": "object"},
-    },
+    "properties": {"approved": {"type": "boolean"}, "message": {"type": "string"}, "arguments": {"type": "object"}},
     "required": ["approved"],
 }
 

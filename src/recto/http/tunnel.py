@@ -57,12 +57,7 @@ async def open_socks_tunnel(proxy: Proxy, host: str, port: int) -> socket.socket
 
     kind = ProxyType.SOCKS4 if proxy.scheme == "socks4" else ProxyType.SOCKS5
     tunnel = SocksProxy(
-        kind,
-        proxy.host,
-        proxy.port,
-        proxy.user or None,
-        proxy.password or None,
-        rdns=proxy.scheme != "socks4",
+        kind, proxy.host, proxy.port, proxy.user or None, proxy.password or None, rdns=proxy.scheme != "socks4"
     )
     try:
         return await tunnel.connect(host, port)

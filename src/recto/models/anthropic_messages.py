@@ -264,8 +264,7 @@ def _request_options(model: str, sampling: Sampling, *, has_tools: bool) -> Opti
     output = output_schema(sampling)
     effort = sampling.reasoning_effort if version >= ADAPTIVE else None
     config = present(
-        effort=EFFORTS[effort] if effort else None,
-        format={"type": "json_schema", "schema": output} if output else None,
+        effort=EFFORTS[effort] if effort else None, format={"type": "json_schema", "schema": output} if output else None
     )
     return present(
         temperature=min(sampling.temperature or 0.0, HIGHEST_TEMPERATURE) if takes_temperature else None,

@@ -78,10 +78,7 @@ class EndpointModel:
         self._client: HttpClient | None = None
         self._clock = clock
         self._blame = Blame(
-            model=self.name,
-            key_setting=endpoint.key_setting,
-            url_setting=endpoint.url_setting,
-            secret=endpoint.key,
+            model=self.name, key_setting=endpoint.key_setting, url_setting=endpoint.url_setting, secret=endpoint.key
         )
 
     def options_for(self, sampling: Sampling, *, has_tools: bool) -> Mapping[str, Json]:

@@ -50,11 +50,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = (
 # Statuses for an invalid request. A page that is too long raises PageTooLong instead.
 OF_THE_PAGE = (400, 422)
 STATUS = re.compile("[45][0-9]{2}")
-ADVICE = {
-    401: "Check {key}.",
-    403: "Check {key} and its permissions.",
-    404: "Check the model's name and {url}.",
-}
+ADVICE = {401: "Check {key}.", 403: "Check {key} and its permissions.", 404: "Check the model's name and {url}."}
 REDIRECTED = "it redirects to another address (status {status}). Set {url} to that address."
 
 

@@ -97,12 +97,7 @@ def best_cases(
     scores = {place: len(tags) + (LINKED if rules[place] else 0) for place, tags in matched.items()}
     best = nsmallest(count, matched, key=lambda place: (-scores[place], place))
     return tuple(
-        ScoredCase(
-            case=index.cases[place].case,
-            score=scores[place],
-            matched=tuple(matched[place]),
-            rules=rules[place],
-        )
+        ScoredCase(case=index.cases[place].case, score=scores[place], matched=tuple(matched[place]), rules=rules[place])
         for place in best
     )
 

@@ -62,10 +62,7 @@ LEAVING = {
     "en": "\n- The user is done, or has left the topic: skill=core leaves the current skill.",
 }
 DIRECTORY = {"zh": "技能目录：", "en": "Skills:"}
-NAMES_ONLY = {
-    "zh": "技能目录：见参数 skill 的可选值。",
-    "en": "Skills: those that the parameter skill lists.",
-}
+NAMES_ONLY = {"zh": "技能目录：见参数 skill 的可选值。", "en": "Skills: those that the parameter skill lists."}
 TRIGGERS = {"zh": " | 触发词：{words}", "en": " | triggers: {words}"}
 SCENARIOS = {"zh": " | 场景：{words}", "en": " | scenarios: {words}"}
 DESCRIBED = {"zh": "{name}（{description}）", "en": "{name} ({description})"}

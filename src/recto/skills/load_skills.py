@@ -317,10 +317,7 @@ def _complete(folder: Path, names: list[str], locale: str, document: LocalizedFi
     warnings = [*read.warnings, *sop_warnings, *case_warnings]
     if len(files) > MOST_FILES:
         warnings.append(FileProblem(file=folder, text=MORE_FILES))
-    return _Read(
-        skill=replace(read.skill, sop=sop, cases=cases, files=files[:MOST_FILES]),
-        warnings=tuple(warnings),
-    )
+    return _Read(skill=replace(read.skill, sop=sop, cases=cases, files=files[:MOST_FILES]), warnings=tuple(warnings))
 
 
 def _load_sop(

@@ -320,9 +320,4 @@ SAVINGS = Table(
 )
 
 # Values by name that all servers of a database share.
-NOTES = Table(
-    "notes",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+NOTES = Table("notes", METADATA, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))

@@ -28,11 +28,7 @@ SET_NOTE = upsert(NOTES, ("name",), ("value",), ("name", "value"))
 
 
 async def open_store(
-    url: str,
-    *,
-    sqlite: SqliteSettings | None = None,
-    postgres: PostgresSettings | None = None,
-    is_reader: bool = False,
+    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None, is_reader: bool = False
 ) -> Store:
     """Open a database and migrate it to this version. A reader requires that version instead."""
     return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres, is_reader=is_reader))

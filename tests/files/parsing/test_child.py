@@ -109,9 +109,7 @@ def test_D7_a_child_that_grew_makes_room_for_another():
 async def test_D7_a_child_ends_when_its_parent_is_killed(tmp_path: Path, command: list[str]):
     words = ("-m", "tests.files.parsing.a_short_lived_parent", str(tmp_path / "children"), *command)
     parent = await asyncio.create_subprocess_exec(
-        *(sys.executable, *words),
-        stdout=asyncio.subprocess.PIPE,
-        cwd=HERE.parents[2],
+        *(sys.executable, *words), stdout=asyncio.subprocess.PIPE, cwd=HERE.parents[2]
     )
     assert parent.stdout
     await parent.stdout.readline()

@@ -78,10 +78,7 @@ NUMBERING = {
         letter(item("a") + OLDER + item("b"), DECIMAL),
         ["1.", "2."],
     ),
-    "numbering that declares entities is not read": (
-        letter(item("a"), DECIMAL, head=laughs("w:numbering")),
-        [None],
-    ),
+    "numbering that declares entities is not read": (letter(item("a"), DECIMAL, head=laughs("w:numbering")), [None]),
     **{f"unknown way {way!r}": (letter(item("a"), level(0, "%1.", way)), ["-"]) for way in ("bullet", "none", "x", "")},
 }
 

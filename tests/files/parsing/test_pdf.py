@@ -62,10 +62,7 @@ def test_D6_among_other_pages_scans_are_counted_and_say_so_in_their_place():
     reading = read(join_pdfs(LETTER, SCAN, SCAN), "pdf")
     assert reading.elements[0].text.startswith("[2 of 3 pages are scans: ")
     assert squeezed(content.ENDING) in squeezed(reading.text)
-    assert [one.text for one in reading.elements if one.page == 3] == [
-        "[page 3]",
-        "[page 3 has no text: it is a scan]",
-    ]
+    assert [one.text for one in reading.elements if one.page == 3] == ["[page 3]", "[page 3 has no text: it is a scan]"]
 
 
 def test_D6_the_first_pages_wait_for_no_look_at_the_others():
@@ -121,8 +118,7 @@ def test_D6_a_scan_is_read_where_tesseract_is_installed():
 
 @pytest.mark.usefixtures("tesseract")
 @pytest.mark.parametrize(
-    ("ocr", "problem"),
-    [("", ["[page 1 has little text: it is a scan]"]), ("eng", [BY_OCR, "words of a scan"])],
+    ("ocr", "problem"), [("", ["[page 1 has little text: it is a scan]"]), ("eng", [BY_OCR, "words of a scan"])]
 )
 def test_D6_a_scan_with_a_stamp_on_it_is_a_scan_and_keeps_the_text_of_the_stamp(ocr: str, problem: list[str]):
     reading = read(with_picture("Envelope 1234", share=0.9), "pdf", ocr=ocr)

@@ -84,15 +84,9 @@ SLIDES: dict[str, tuple[str, list[str]]] = {
         f"<mc:AlternateContent>{NEW_AND_OLD}</mc:AlternateContent>",
         ["once"],
     ),
-    "a picture beside words is described": (
-        shape(run("words")) + picture("a&#10;map"),
-        ["words", "[image: a map]"],
-    ),
+    "a picture beside words is described": (shape(run("words")) + picture("a&#10;map"), ["words", "[image: a map]"]),
     "a picture alone": (picture(), ["[slide 1 has no text: it is a picture]"]),
-    "a described picture alone": (
-        picture("a map"),
-        ["[image: a map]", "[slide 1 has no text: it is a picture]"],
-    ),
+    "a described picture alone": (picture("a map"), ["[image: a map]", "[slide 1 has no text: it is a picture]"]),
     "nothing": ("", []),
     "a character that is none": ("\0", []),
 }

@@ -194,9 +194,7 @@ class ThreadSuite:
             with pytest.raises(LeaseLost):
                 await store.runs.record(lease, change, at(1))
         stale, added = await asyncio.gather(
-            store.events.add(lease, (b"x",)),
-            store.events.add(other, (b"y",)),
-            return_exceptions=True,
+            store.events.add(lease, (b"x",)), store.events.add(other, (b"y",)), return_exceptions=True
         )
         assert (type(stale), type(added).__name__) == (LeaseLost, "RecordResult")
         assert await store.runs.renew(NODE, [lease], at(1)) == ()

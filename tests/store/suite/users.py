@@ -221,10 +221,7 @@ class UserSuite:
         await store.runs.record(running, RunChange(events=(b"x",)), at(1))
         assert await store.threads.clean(Retention(events_before=at(1))) == CleanupCounts()
         assert await store.threads.clean(Retention(events_before=at(2))) == CleanupCounts(events=1)
-        assert (await store.events.has_any(old), await store.events.has_any(running.run)) == (
-            False,
-            True,
-        )
+        assert (await store.events.has_any(old), await store.events.has_any(running.run)) == (False, True)
         assert await events_of(store, running.run) == [(1, b"x")]
         run = await store.runs.find("ann", "r1")
         assert (run.last_event, len(await store.log.read_after("thread-1"))) == (1, 1)
@@ -239,10 +236,7 @@ class UserSuite:
         assert await store.threads.clean(Retention(calls_before=at(2))) == CleanupCounts()
         await store.runs.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
         assert await store.threads.clean(Retention(calls_before=at(2))) == CleanupCounts(calls=1, segments=1)
-        assert [one.body for one in await store.calls.list_full(second.run)] == [
-            body_of("bcd"),
-            body_of("bcde"),
-        ]
+        assert [one.body for one in await store.calls.list_full(second.run)] == [body_of("bcd"), body_of("bcde")]
         assert await store.threads.clean(Retention(calls_before=at(4))) == CleanupCounts(calls=2, segments=4)
         assert (await store.runs.find("ann", "r2")).calls == 2
 

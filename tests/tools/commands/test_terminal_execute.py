@@ -34,9 +34,7 @@ async def test_R15_a_command_answers_with_both_streams_apart_and_its_code_or_sig
     assert list(terminal.folder.iterdir()) == []
 
 
-async def test_R15_commands_leave_files_in_the_workspace_and_work_in_a_folder_as_file_tools_name_it(
-    terminal: Console,
-):
+async def test_R15_commands_leave_files_in_the_workspace_and_work_in_a_folder_as_file_tools_name_it(terminal: Console):
     await terminal.execute("mkdir -p sub/deep && ln -s sub/deep link && echo kept > sub/deep/file")
     for path in (f"{terminal.folder}/sub/deep/", "sub\\deep", "link"):
         answer = await terminal.execute("cat file; pwd", workingDirectory=path)

@@ -15,15 +15,7 @@ from recto.conversation.input.run_input import ListedIds, RunInput
 from recto.conversation.interrupts import interrupts_of
 from recto.conversation.json import Json, Object, as_list
 from recto.conversation.log import RolledBack, View
-from recto.conversation.messages import (
-    AssistantMessage,
-    File,
-    Key,
-    Message,
-    ToolMessage,
-    UserMessage,
-    texts_of,
-)
+from recto.conversation.messages import AssistantMessage, File, Key, Message, ToolMessage, UserMessage, texts_of
 
 # The newest ids of a list that are stored. A list that shows none of these belongs to another conversation.
 MOST_LISTED = 1_000

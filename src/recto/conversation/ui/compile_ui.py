@@ -106,11 +106,7 @@ def load_hinted(words: str) -> Mapping[str, Json] | None:
 
 
 def compile_ui(
-    hints: object,
-    *,
-    locale: str = DEFAULT_LOCALE,
-    meta: Mapping[str, str] | None = None,
-    limits: UiLimits = DEFAULTS,
+    hints: object, *, locale: str = DEFAULT_LOCALE, meta: Mapping[str, str] | None = None, limits: UiLimits = DEFAULTS
 ) -> dict[str, Json] | None:
     """Return the `uiSchema` of the hints, or None for None and for an empty object.
 

@@ -181,10 +181,7 @@ _MAKERS: Mapping[str, Callable[[Hints], Node]] = {
     "stack": _stack,
     "text": lambda hints: {"type": "text", "content": words(hints, "content"), **optional_choice(hints, "role", ROLES)},
     "badge": _badge,
-    "markdown": lambda hints: {
-        "type": "markdown",
-        "content": markdown_text(a_string(hints.get("content"), "content")),
-    },
+    "markdown": lambda hints: {"type": "markdown", "content": markdown_text(a_string(hints.get("content"), "content"))},
     "image": _image,
     "link": lambda hints: {"type": "link", "label": words(hints, "label"), "url": url(hints, is_link)},
     "button": _button,

@@ -60,12 +60,7 @@ class DocumentCache:
     """The documents of all users. Each is parsed once for a user, for any number of threads."""
 
     def __init__(
-        self,
-        folder: Path,
-        parsing: Parsing,
-        settings: DocumentSettings | None = None,
-        *,
-        clock: Callable[[], datetime],
+        self, folder: Path, parsing: Parsing, settings: DocumentSettings | None = None, *, clock: Callable[[], datetime]
     ) -> None:
         self._folder = DocumentFolder(folder)
         self._parsing = parsing

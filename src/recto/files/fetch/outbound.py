@@ -75,10 +75,7 @@ class Outbound:
         with self._limit_concurrency(owner, guard):
             exchange = _Exchange(guard, self._network, self.settings)
             following = self._follow(exchange, first, lambda location: check_url(location, hosts, own))
-            async with (
-                following as (answer, last),
-                aclosing(self._read(exchange, answer, last, most_bytes)) as pieces,
-            ):
+            async with following as (answer, last), aclosing(self._read(exchange, answer, last, most_bytes)) as pieces:
                 yield _fetched_file(answer, first, last, pieces)
 
     def open_web(self, *, internal: bool) -> GuardedSession:

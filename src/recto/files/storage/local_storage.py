@@ -44,12 +44,7 @@ class LocalStorage:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        is_shared: bool = False,
-        is_durable: bool = True,
-        sync: Callable[[int], None] = os.fsync,
+        self, folder: Path, *, is_shared: bool = False, is_durable: bool = True, sync: Callable[[int], None] = os.fsync
     ) -> None:
         self._folder = folder
         self._is_shared = is_shared

@@ -16,15 +16,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from recto.conversation.memo import memoise_last, memoise_prefix
-from recto.conversation.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Message,
-    Opaque,
-    Text,
-    ToolCall,
-    ToolMessage,
-)
+from recto.conversation.messages import AssistantMessage, AssistantPart, Message, Opaque, Text, ToolCall, ToolMessage
 from recto.page.draft import Draft, unchanged
 from recto.page.manifest import Note
 

@@ -49,11 +49,7 @@ def database_file(url: str) -> Path | None:
 
 
 async def open_database(
-    url: str,
-    *,
-    sqlite: SqliteSettings | None = None,
-    postgres: PostgresSettings | None = None,
-    is_reader: bool = False,
+    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None, is_reader: bool = False
 ) -> Database:
     """Open the database at a checked URL and migrate it to this version.
 

@@ -28,12 +28,7 @@ LONGEST_ABSOLUTE = 4_096
 PLAIN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 SWAPPED = (errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EINVAL, errno.ENXIO)
 DRIVE = re.compile(r"[A-Za-z]:/")
-KINDS = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
+KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 NO_WORKSPACE = "This server gives threads no workspace, so there are no files to work with."
 OUTSIDE = "{shown} leads out of the workspace. Name a place inside it, such as src/main.py."
 OUT_BY_LINK = "{path} is, or lies behind, a link that leads out of the workspace. What is there is not for you."

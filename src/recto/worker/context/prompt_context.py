@@ -115,11 +115,7 @@ def _prompt(agent: Agent, skill: Skill | None, data: KnownData, tone: str) -> Pr
     if skill is None:
         return replace(prompt, why=WHY_SELECT)
     expert_input = ExpertInput(
-        locale=agent.locale,
-        tone=tone,
-        titles=agent.field_titles,
-        max_cases=agent.cases,
-        tool_rules=agent.prompt.rules,
+        locale=agent.locale, tone=tone, titles=agent.field_titles, max_cases=agent.cases, tool_rules=agent.prompt.rules
     )
     result = expert(skill, data, expert_input)
     why = WHY_EXECUTE.format(skill=skill.name)

@@ -217,11 +217,7 @@ async def _store_result(run: LoadedRun, call: ToolCall, repeats: Repeats, result
 
 def _message(runtime: Runtime, call: ToolCall, result: ToolResult) -> ToolMessage:
     return ToolMessage(
-        id=runtime.new_id(),
-        time=runtime.clock(),
-        tool_call_id=call.id,
-        parts=result.parts,
-        error=result.error,
+        id=runtime.new_id(), time=runtime.clock(), tool_call_id=call.id, parts=result.parts, error=result.error
     )
 
 

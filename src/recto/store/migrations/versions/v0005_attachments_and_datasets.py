@@ -59,12 +59,7 @@ sa.Table(
     sa.Column("user", sa.Text, primary_key=True),
     sa.Index("ix_dataset_shares_user", "user"),
 )
-sa.Table(
-    "notes",
-    TABLES,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
+sa.Table("notes", TABLES, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False))
 
 
 def upgrade() -> None:
