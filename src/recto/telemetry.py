@@ -1,4 +1,4 @@
-"""Log lines and metrics of pages, runs and model calls, for people who run Recto. Decides nothing."""
+"""Log lines and metrics of pages, runs and model calls, for operators."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ LOGGER = logging.getLogger("recto.page")
 BRIEF = (0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)
 UNKNOWN, DONE, FAILED = "unknown", "done", "failed"
-# How tools fail that do so in a way of ours; what else they call it may be anything.
+# Errors of tools that are labels. Other errors have arbitrary names.
 FAILURES = ("timeout", "invalid_arguments", "unknown_tool")
 BILLION = 1_000_000_000
 LONG = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800)
 
 
 class PageTelemetry:
-    """Logs and counts folds (R11): a debug line for each file, an info line for each call, counters.
+    """Log lines and metrics of pages (R11): a debug line for each folded file, an info line for each call.
 
-    What they saved and cost, why prefixes broke, and how long pages take: the time that is ours of a model call.
+    The metrics cover savings and costs of folding, broken prefixes, and the time to assemble a page.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -49,19 +49,19 @@ class PageTelemetry:
             "recto_prefix_break_tokens", "Tokens behind such breaks.", ["cause", "agent"], registry=registry
         )
         self._seconds = Histogram(
-            "recto_page_seconds", "Until a page is set, of what is known.", buckets=BRIEF, registry=registry
+            "recto_page_seconds", "Time to assemble a page.", buckets=BRIEF, registry=registry
         )
 
     def record_page_time(self, seconds: float) -> None:
-        """A page was set."""
+        """Record the time to assemble a page."""
         self._seconds.observe(seconds)
 
     def record_step(self, agent: str, cause: str) -> None:
-        """A step of folding by cost was made."""
+        """Count a step of folding by cost."""
         self._steps.labels(cause, agent).inc()
 
     def record_savings(self, agent: str, savings: Sequence[Saving], currency: str) -> None:
-        """Count what folding saved in a call that was answered, and whether its page broke a prefix."""
+        """Count the savings of folding in an answered call, and broken prefixes."""
         for saving in savings:
             if saving.kind == FOLD:
                 labels = saving.name, agent, currency
@@ -72,11 +72,11 @@ class PageTelemetry:
                 self._again.labels(saving.name, agent).inc(saving.tokens)
 
     def record_page(self, manifest: Manifest, agent: str = "") -> None:
-        """Log and count what one page left out."""
+        """Log and count the folded results of a page."""
         receipts = list(manifest.receipts)
         if LOGGER.isEnabledFor(logging.DEBUG):
             _log_folds(receipts, manifest)
-        # A page may have hundreds, of few tools.
+        # A page may have hundreds of receipts, of few tools.
         folds, savings_tally = Tally[tuple[str, str]](), Tally[tuple[str, str]]()
         for receipt in receipts:
             folds[receipt.rule, receipt.tool] += 1
@@ -99,7 +99,7 @@ def _log_folds(receipts: Sequence[Receipt], manifest: Manifest) -> None:
 
 
 class Telemetry:
-    """Counts runs, model calls, tokens, prices and failures, beside what pages did. Nothing in it names a user."""
+    """Metrics of runs, model calls, tokens, prices and failures. No label names a user."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -116,32 +116,32 @@ class Telemetry:
             "recto_first_token_seconds", "Until a model's first token.", ["model"], buckets=LONG, registry=registry
         )
         self._tokens = Counter("recto_tokens", "Tokens as models report them.", ["model", "kind"], registry=registry)
-        self._price = Counter("recto_price", "What model calls cost.", ["model", "currency"], registry=registry)
-        self._tools = Counter("recto_tool_calls", "Tools that acted.", ["tool", "result"], registry=registry)
-        self._streams = Gauge("recto_open_streams", "Event streams that are open.", registry=registry)
-        self._active = Gauge("recto_active_runs", "Runs that are being worked on.", registry=registry)
-        self._errors = Counter("recto_errors", "What went wrong, by its kind.", ["kind"], registry=registry)
+        self._price = Counter("recto_price", "Price of model calls.", ["model", "currency"], registry=registry)
+        self._tools = Counter("recto_tool_calls", "Tool calls.", ["tool", "result"], registry=registry)
+        self._streams = Gauge("recto_open_streams", "Open event streams.", registry=registry)
+        self._active = Gauge("recto_active_runs", "Active runs.", registry=registry)
+        self._errors = Counter("recto_errors", "Errors, by class.", ["kind"], registry=registry)
 
     def watch(self, *, streams: Callable[[], int], active: Callable[[], int]) -> None:
-        """Whom to ask how many streams are open, and how many runs are worked on, when somebody wants to know."""
+        """Read the numbers of open streams and active runs from these functions."""
         self._streams.set_function(streams)
         self._active.set_function(active)
 
     def record_tool_call(self, tool: str | None, error: str | None) -> None:
-        """A tool has acted; None is one that there is not: a model may call any name."""
+        """Count a tool call. None stands for an unknown tool, because models may call any name."""
         self._tools.labels(tool or UNKNOWN, DONE if error is None else error if error in FAILURES else FAILED).inc()
 
     def record_run_start(self, waited: float) -> None:
-        """A run was begun, after it waited for so many seconds."""
+        """Record the seconds that a run waited before it started."""
         self._waited.observe(max(0.0, waited))
 
     def record_run_end(self, agent: str, outcome: str, seconds: float) -> None:
-        """A run has ended."""
+        """Count a run that ended, and record its duration."""
         self._runs.labels(agent, outcome).inc()
         self._run_seconds.labels(agent).observe(max(0.0, seconds))
 
     def record_call(self, model: str, tokens: Mapping[str, int], first: float | None) -> None:
-        """A model has replied."""
+        """Count an answered model call, its tokens, and the time to its first token."""
         self._calls.labels(model, "replied").inc()
         for kind, count in tokens.items():
             self._tokens.labels(model, kind).inc(count)
@@ -149,18 +149,18 @@ class Telemetry:
             self._first.labels(model).observe(max(0.0, first))
 
     def record_cost(self, model: str, currency: str, price: float) -> None:
-        """A call whose price is known."""
+        """Add the price of a model call."""
         self._price.labels(model, currency).inc(price)
 
     def record_failed_call(self, model: str, error: Exception) -> None:
-        """A model gave no reply."""
+        """Count a failed model call."""
         self._calls.labels(model, "failed").inc()
         self.record_error(error)
 
     def record_stopped_call(self, model: str) -> None:
-        """A call was ended before its reply was whole."""
+        """Count a model call that was stopped before its reply was complete."""
         self._calls.labels(model, "broken_off").inc()
 
     def record_error(self, error: Exception) -> None:
-        """Anything else that went wrong."""
+        """Count an error by its class."""
         self._errors.labels(type(error).__name__).inc()

@@ -1,6 +1,6 @@
-"""Spans sent to a collector by OpenTelemetry. Its packages are imported when it is asked for, and not before.
+"""Export of spans with OpenTelemetry, whose packages are imported only if tracing is on.
 
-They are handed over to a thread that sends them in batches. A collector that is slow or gone costs spans, never a run.
+A thread sends the spans in batches. A slow or missing collector loses spans and never delays a run.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("recto.tracing")
 NAME = "recto"
-# Any of these says where spans go; OpenTelemetry itself reads them, and whatever else is set for it.
+# Variables with the address of a collector. OpenTelemetry reads them and its other variables itself.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PATH = "/v1/traces"
 MISSING = "spans need packages that are not installed: pip install 'recto[otel]'"
-# How long a server that stops waits for its last spans to be sent.
+# The time that a stopping server waits for its last spans.
 CLOSING_SECONDS = 3.0
 
 
 def open_tracer(settings: TraceSettings, environment: Mapping[str, str]) -> Tracer:
-    """What records spans, if there is an address to send them to.
+    """Return a tracer that exports spans if an address is set, else one that does nothing.
 
-    Packages that are missing stop a server whose own setting asks for spans. An address in the environment may be there
-    for others: then it is told, and there are none.
+    Missing packages are an error if Recto's own setting has the address. An address in the environment may be meant for
+    other programs, so missing packages are only logged.
     """
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     endpoint = settings.endpoint or next((value for name in ENDPOINTS if (value := environment.get(name))), None)
@@ -47,7 +47,7 @@ def open_tracer(settings: TraceSettings, environment: Mapping[str, str]) -> Trac
     except ImportError as error:
         if settings.endpoint:
             raise SettingsError(name="otlp_endpoint", value=settings.endpoint, allowed=MISSING) from error
-        LOGGER.warning("There is an address for spans in the environment, but %s.", MISSING)
+        LOGGER.warning("The environment has an address for spans, but %s.", MISSING)
         return NO_TRACER
 
 
@@ -58,7 +58,7 @@ def _make(settings: TraceSettings) -> Tracer:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     endpoint = f"{settings.endpoint.rstrip('/')}{PATH}" if settings.endpoint else None
-    # What the environment says of the resource, such as OTEL_SERVICE_NAME, wins over these.
+    # Variables such as OTEL_SERVICE_NAME take precedence.
     detected = Resource.create()
     defaults = {"service.name": NAME, "service.version": version(NAME)}
     is_unnamed = str(detected.attributes.get("service.name", "")).startswith("unknown_service")
@@ -69,7 +69,7 @@ def _make(settings: TraceSettings) -> Tracer:
 
 
 class OtlpTracer(Tracer):
-    """Begins spans that are recorded."""
+    """A tracer that exports its spans."""
 
     def __init__(self, provider: TracerProvider, *, has_content: bool) -> None:
         self._provider = provider
@@ -78,11 +78,11 @@ class OtlpTracer(Tracer):
 
     @property
     def is_on(self) -> bool:
-        """Somebody records them."""
+        """True: spans are exported."""
         return True
 
     def begin(self, name: str, attributes: SpanAttributes, parent: str | None = None) -> TraceSpan:
-        """A span below the one of a `traceparent`; without one, or with one that is none, the first of its trace."""
+        """Begin a span below that of a `traceparent`. Without a valid one, the span starts a new trace."""
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -92,14 +92,14 @@ class OtlpTracer(Tracer):
         return OtlpSpan(self._tracer, span, has_content=self._has_content)
 
     async def close(self) -> None:
-        """In a thread nobody has to wait for: a collector may take its time to refuse."""
+        """Send the last spans in a daemon thread, because a collector may be slow to fail."""
         closing = threading.Thread(target=self._provider.shutdown, name="spans", daemon=True)
         closing.start()
         await asyncio.to_thread(closing.join, CLOSING_SECONDS)
 
 
 class OtlpSpan(TraceSpan):
-    """A span that is recorded."""
+    """A span that is exported."""
 
     def __init__(self, tracer: OtelTracer, span: OtelSpan, *, has_content: bool) -> None:
         self._tracer = tracer
@@ -108,11 +108,11 @@ class OtlpSpan(TraceSpan):
 
     @property
     def has_content(self) -> bool:
-        """Whether what was said may be in it."""
+        """True if the span may contain texts of messages."""
         return self._has_content
 
     def child(self, name: str, attributes: SpanAttributes, *, goes_out: bool = False) -> TraceSpan:
-        """A span within this one."""
+        """Begin a span within this one."""
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind, set_span_in_context
 
@@ -123,17 +123,17 @@ class OtlpSpan(TraceSpan):
         return OtlpSpan(self._tracer, span, has_content=self._has_content)
 
     def set(self, attributes: SpanAttributes) -> None:
-        """Add what is known by now."""
+        """Add attributes."""
         if self._span.is_recording():
             self._span.set_attributes(_encode_known(attributes))
 
     def note(self, event: str, attributes: SpanAttributes) -> None:
-        """Something happened at this moment."""
+        """Add an event at the current time."""
         if self._span.is_recording():
             self._span.add_event(event, _encode_known(attributes))
 
     def fail(self, kind: str) -> None:
-        """It went wrong."""
+        """Mark the span as failed with this kind of error."""
         from opentelemetry.trace import StatusCode
 
         if self._span.is_recording():
@@ -141,7 +141,7 @@ class OtlpSpan(TraceSpan):
             self._span.set_status(StatusCode.ERROR, kind)
 
     def end(self) -> None:
-        """It is over."""
+        """End the span."""
         if self._span.is_recording():
             self._span.end()
 

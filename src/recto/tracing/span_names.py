@@ -1,11 +1,11 @@
-"""Names of spans, attributes and events. OpenTelemetry still works on those for models: they change here, or nowhere.
+"""Names of spans, attributes and events, from the unfinished conventions of OpenTelemetry for models.
 
-What it has no name for is under `recto.`.
+Names that it lacks begin with `recto.`.
 """
 
 from __future__ import annotations
 
-# Operations; a span is named by one and by what it is of.
+# Operations. The name of a span is an operation and its object.
 INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
 
 OPERATION = "gen_ai.operation.name"
@@ -26,7 +26,7 @@ TOOL_TYPE = "gen_ai.tool.type"
 TOOL_CALL = "gen_ai.tool.call.id"
 ERROR_TYPE = "error.type"
 
-# Content: only where a setting says so.
+# Content, if a setting allows it.
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"

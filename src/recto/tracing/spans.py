@@ -1,4 +1,4 @@
-"""Spans, where nobody records them: all of it does nothing. What records them has the same methods."""
+"""Spans and a tracer that do nothing. The exporting ones have the same methods."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Self, TypeAlias
 from recto.tracing.span_names import BROKEN_OFF
 
 SpanValue: TypeAlias = str | bool | int | float | Sequence[str]
-# What is None is not known, and left out.
+# Attributes with the value None are left out.
 SpanAttributes: TypeAlias = Mapping[str, SpanValue | None]
 
 
 class TraceSpan:
-    """Something that takes time, and what is to be known of it. It ends once, at the latest with its block."""
+    """A timed operation with attributes. It ends at the latest with its `with` block."""
 
     @property
     def has_content(self) -> bool:
-        """Whether what was said may be in it."""
+        """True if the span may contain texts of messages."""
         return False
 
     def child(self, name: str, attributes: SpanAttributes, *, goes_out: bool = False) -> TraceSpan:
-        """A span within this one; `goes_out` where another server is asked."""
+        """Begin a span within this one. `goes_out` marks a request to another server."""
         del name, attributes, goes_out
         return self
 
     def set(self, attributes: SpanAttributes) -> None:
-        """Add what is known by now."""
+        """Add attributes."""
 
     def note(self, event: str, attributes: SpanAttributes) -> None:
-        """Something happened at this moment."""
+        """Add an event at the current time."""
 
     def fail(self, kind: str) -> None:
-        """It went wrong, in a way of this name."""
+        """Mark the span as failed with this kind of error."""
 
     def end(self) -> None:
-        """It is over. Ending it again does nothing."""
+        """End the span. Further calls do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -53,20 +53,20 @@ class TraceSpan:
 
 
 class Tracer:
-    """Begins the spans of runs."""
+    """A source of spans for runs."""
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody records them."""
+        """True if spans are exported."""
         return False
 
     def begin(self, name: str, attributes: SpanAttributes, parent: str | None = None) -> TraceSpan:
-        """A span; `parent` is a `traceparent` of whoever asked for it."""
+        """Begin a span. `parent` is the `traceparent` of the request."""
         del name, attributes, parent
         return NO_SPAN
 
     async def close(self) -> None:
-        """Send what was not sent yet, if that does not take long."""
+        """Send the remaining spans, within a time limit."""
 
 
 NO_SPAN, NO_TRACER = TraceSpan(), Tracer()

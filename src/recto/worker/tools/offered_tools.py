@@ -1,4 +1,4 @@
-"""The tools that a reply may call, found by whatever a model makes of their names (P11). Pure."""
+"""The tools that a reply may call, and matching of the names that models write for them (P11)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from recto.conversation.json import Object, load_object
 from recto.conversation.messages import ToolOffer
 from recto.page.prompt.tools_prompt import PromptCall
 
-# What some put before the name of a tool.
+# Prefixes that some models put before the name of a tool.
 PREFIXES = ("functions.", "function.", "tools.", "default_api.")
 
 
 class OfferedTools:
-    """The tools a reply may call, by whatever models make of their names.
+    """The tools that a reply may call.
 
-    `chooser` takes up skills: a call named like one of them is a call of it.
+    `chooser` is the tool that activates skills. A call with the name of a skill becomes a call of it.
     """
 
     def __init__(self, offers: Sequence[ToolOffer] = (), *, chooser: str = "") -> None:
@@ -32,12 +32,12 @@ class OfferedTools:
         return isinstance(name, str) and self.find(name) is not None
 
     def is_skill(self, name: str) -> bool:
-        """Whether a skill goes by this name, and no tool."""
+        """Return True if the name is that of a skill and of no tool."""
         return name in self.skills and name not in self._offers
 
     @cached_property
     def skills(self) -> frozenset[str]:
-        """The skills that may be taken up."""
+        """The skills that the reply may activate."""
         choices = self.properties(self._chooser).get("skill")
         skills = choices.get("enum") if isinstance(choices, dict) else None
         return frozenset(map(str, skills)) if isinstance(skills, list) else frozenset()
@@ -50,7 +50,7 @@ class OfferedTools:
         return names_by_fold
 
     def find(self, tool_name: str) -> str | None:
-        """The tool or skill that is meant: of that name, else the only one that differs in case and signs alone."""
+        """Return the tool or skill of this name, else the only one that differs just in case and punctuation."""
         for name in (tool_name, *[tool_name.removeprefix(one) for one in PREFIXES if tool_name.startswith(one)]):
             if name in self._offers or name in self.skills:
                 return name
@@ -60,19 +60,19 @@ class OfferedTools:
         return None
 
     def may_begin(self, tool_name: str) -> bool:
-        """Whether the name of a tool may begin so."""
+        """Return True if the name of a tool or skill may begin like this."""
         prefix = next((one for one in PREFIXES if tool_name.startswith(one)), "")
         starts = (*self._names_by_fold, *map(_fold, PREFIXES))
         return any(name.startswith(_fold(tool_name.removeprefix(prefix))) for name in starts)
 
     def properties(self, tool: str) -> Object:
-        """The schemas of a tool's arguments, by name."""
+        """Return the schemas of the arguments of a tool, by name."""
         offer = self._offers.get(tool)
         properties = (load_object(offer.parameters) or {}).get("properties") if offer else None
         return properties if isinstance(properties, dict) else {}
 
     def only_argument(self, tool: str) -> str | None:
-        """The name of a tool's argument, where it has one, or needs one."""
+        """Return the argument of a tool that has or requires only one."""
         offer = self._offers.get(tool)
         needed = (load_object(offer.parameters) or {}).get("required") if offer else None
         names = list(self.properties(tool))
@@ -80,7 +80,7 @@ class OfferedTools:
         return names[0] if len(names) == 1 else required[0] if len(required) == 1 else None
 
     def call(self, tool_name: str, arguments: Object) -> PromptCall | None:
-        """The call of what that name means; None where nothing offered is meant, or its arguments are no JSON."""
+        """Return the call of the tool or skill, or None if there is none or the arguments have no JSON form."""
         name = self.find(tool_name)
         if name is None:
             return None
@@ -91,7 +91,7 @@ class OfferedTools:
         return None if text is None else PromptCall(name=name, arguments=text)
 
     def settle(self, call: PromptCall) -> PromptCall:
-        """A call of the tool that is meant, its arguments as they were written; one of nothing offered as it is."""
+        """Return the call with the name of the matching tool. A call of an unknown tool stays unchanged."""
         name = self.find(call.name)
         if name is None or (name == call.name and name in self._offers):
             return call
@@ -101,7 +101,7 @@ class OfferedTools:
 
 
 def as_json(value: Object) -> str | None:
-    """Arguments as text; None where JSON has no place for them."""
+    """Return arguments as JSON text, or None if they have no JSON form."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
