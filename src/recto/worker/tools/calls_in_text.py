@@ -21,6 +21,7 @@ from recto.page.prompt.tools_prompt import (
     INVENTED_TAG,
     OPEN,
     RESULT_NAMES,
+    TAG_FENCES,
     ParsedReply,
     PromptCall,
     fence_holds,
@@ -28,8 +29,47 @@ from recto.page.prompt.tools_prompt import (
     tag_holds,
 )
 from recto.worker.tools.call_forms import is_only_marks, may_be_shown, opening_holds, read_leading_calls
-from recto.worker.tools.invented_results import has_invented_result
 from recto.worker.tools.offered_tools import OfferedTools
+
+_RESULT_FENCE = re.compile(FENCE)
+_CODE = re.compile(r"``[^`\n]*``|`[^`\n]*`")
+_TAG = re.compile(rf"[\s>*_#-]*{INVENTED_TAG}")
+_RESULT_OPENS = re.compile(INVENTED_TAG)
+_RESULT_CLOSES = re.compile(rf"(?i:</(?:{'|'.join(RESULT_NAMES)})s?\s*>|\[/TOOL_RESULTS\])")
+# A separate line, possibly in a list, a quote or bold type.
+_RESULT_LINE = re.compile(rf"^[ \t>*_#-]{{0,20}}{INVENTED_TAG}(?:[^<>\n]{{0,200}}>)?[*_ \t]{{0,9}}$", re.MULTILINE)
+_ACTS = re.compile(r"^Action:", re.MULTILINE)
+_OBSERVES = re.compile(r"^Observation:", re.MULTILINE)
+
+
+def has_invented_result(text: str) -> bool:
+    """Return True if a text contains a result: in tags, in a result fence, or after "Observation:".
+
+    Text in backticks only mentions a result.
+    """
+    words: list[str] = []
+    # The closing of the open fence, and whether its first line is still to come and may be a result.
+    closing, is_judged = "", False
+    for line in text.splitlines(keepends=True):
+        if closing:
+            if is_judged and _TAG.match(line):
+                return True
+            is_judged = is_judged and line.isspace()
+            closing = "" if line.strip() == closing else closing
+        elif opening := _RESULT_FENCE.fullmatch(line):
+            kind = opening["info"].strip().lower()
+            if kind.removesuffix("s") in RESULT_NAMES:
+                return True
+            closing, is_judged = opening["fence"], kind in TAG_FENCES or kind.startswith("tool_")
+        else:
+            words.append(line)
+    plain = _CODE.sub("", "".join(words))
+    opening, action = _RESULT_OPENS.search(plain), _ACTS.search(plain)
+    return bool(
+        (opening and (_RESULT_CLOSES.search(plain, opening.end()) or _RESULT_LINE.search(plain)))
+        or (action and _OBSERVES.search(plain, action.end()))
+    )
+
 
 _NAMES = ("think", "thinking")
 _OPENS = re.compile(rf"\s*<({'|'.join(_NAMES)})>\s*", re.IGNORECASE)
