@@ -171,16 +171,17 @@ def test_the_request_is_what_was_given_and_nothing_else(run: Run):
     ]
 
 
-def test_a_header_is_sent_as_UTF_8(run: Run):
+@pytest.mark.parametrize(("value", "encoding"), [("Zoë", "latin-1"), ("张三 é", "utf-8")])
+def test_a_header_is_sent_as_Latin_1_or_else_as_UTF_8(run: Run, value: str, encoding: str):
     async def ask(url: str) -> None:
         client = HttpClient(url, {})
-        (await client.send("GET", url, {"X-Name": "张三 é"}, b"", Timeouts())).close()
+        (await client.send("GET", url, {"X-Name": value}, b"", Timeouts())).close()
         client.close()
 
     with RawServer(answers(FRAMED)) as server:
         run(ask(server.url))
         (request,) = server.requests
-    assert "X-Name: 张三 é".encode() in request.splitlines()
+    assert f"X-Name: {value}".encode(encoding) in request.splitlines()
 
 
 @pytest.mark.parametrize(

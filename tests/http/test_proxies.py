@@ -1,5 +1,6 @@
 """Outbound connections through forward proxies (C6): choice of the proxy, tunnels, credentials, checked addresses."""
 
+import re
 import ssl
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -115,17 +116,18 @@ async def test_C6_a_model_is_called_through_a_proxy_with_credentials(locked_prox
     assert deltas == [TextDelta(text="a b"), ReplyEnd(finish="stop")]
 
 
-async def test_C6_a_refusal_names_the_proxy_and_its_variable_without_the_password(locked_proxy: ForwardProxy):
+async def test_C6_a_refusal_names_the_variable_of_the_proxy_without_address_and_password(locked_proxy: ForwardProxy):
     environment = {"RECTO_MODEL_URL": "https://model.test/v1", "HTTPS_PROXY": locked_proxy.url("ann:wrong")}
     model = choose_model("compatible:m", environment)
-    with pytest.raises(ModelUnreachable, match=rf"the proxy 127\.0\.0\.1:{locked_proxy.port} \(HTTPS_PROXY\)") as error:
+    with pytest.raises(ModelUnreachable, match="the proxy of HTTPS_PROXY") as error:
         _deltas = [delta async for delta in model.stream(b"{}")]
-    assert "wrong" not in str(error.value)
+    # Callers of the gateway read this too: it names neither the password nor the address.
+    assert not {"wrong", str(locked_proxy.port)} & set(re.split(r"\W", str(error.value)))
 
 
-async def test_C6_a_proxy_that_is_gone_is_named():
+async def test_C6_a_proxy_that_is_gone_is_named_by_its_variable():
     model = choose_model("compatible:m", {"RECTO_MODEL_URL": "http://m.test/v1", "ALL_PROXY": "127.0.0.1:1"})
-    with pytest.raises(ModelUnreachable, match=r"the proxy 127\.0\.0\.1:1 \(ALL_PROXY\) cannot be reached"):
+    with pytest.raises(ModelUnreachable, match="the proxy of ALL_PROXY cannot be reached"):
         _deltas = [delta async for delta in model.stream(b"{}")]
 
 

@@ -439,7 +439,12 @@ def _head(
     if any(map(LINE_END.search, lines)):
         raise ValueError("a header contains a line end")
     length = ["Content-Length: "] if has_body or method not in WITHOUT_BODY else []
-    return "\r\n".join((f"{method} {target} HTTP/1.1", *lines, *length)).encode()
+    head = "\r\n".join((f"{method} {target} HTTP/1.1", *lines, *length))
+    try:
+        # Headers that are relayed were decoded as Latin-1.
+        return head.encode("latin-1")
+    except UnicodeEncodeError:
+        return head.encode()
 
 
 def _to_ascii(host: str) -> str:

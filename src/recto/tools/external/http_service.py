@@ -148,7 +148,9 @@ class HttpService:
         web = self._web = self._web or self._services.open_web(self.settings.internal)
         host = urlsplit(request.url).hostname or ""
         try:
-            answer = await web.request(request.method, request.url, request.headers, request.data or b"")
+            # The HTTP client sends headers as Latin-1, and these are UTF-8.
+            headers = {name: value.encode().decode("latin-1") for name, value in request.headers.items()}
+            answer = await web.request(request.method, request.url, headers, request.data or b"")
             with closing(answer):
                 return await self._read_answer(tool, answer)
         except (OSError, ValueError) as error:
