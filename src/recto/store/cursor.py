@@ -1,4 +1,4 @@
-"""Cursors of lists. Clients send them back unchanged; a changed cursor is rejected."""
+"""List cursors. Clients send a cursor back unchanged; the server rejects a changed one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def encode_cursor(number: int, id: str) -> str:
 
 
 def decode_cursor(text: str) -> tuple[int, str]:
-    """Return the sort key and id of a cursor. Raise WireError if this server did not make it."""
+    """Return the sort key and id of a cursor. Raise WireError for a text that is not a cursor of this server."""
     try:
         value = load(urlsafe_b64decode(text[:MAX_LENGTH].encode() + b"=" * (-len(text) % 4)))
     except ValueError:

@@ -46,11 +46,12 @@ class Admission:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run's row. `fence` rises with each claim, `losses` with each claim that ends with a lost worker.
+    """A run's row.
 
-    `entered` is True once the input is in the log. `cancel` is the reason to end the run; `usage` is a JSON object;
-    `last_event` is the number of its newest event, `last_seq` that of the newest entry of its thread's log. `tier` is
-    the owner's tier at admission.
+    `fence` rises with each claim, `losses` with each claim that ends with a lost worker. `entered` is True once the
+    input is in the log. `cancel` is the reason to end the run. `usage` is a JSON object. `last_event` is the number of
+    the run's newest event; `last_seq` is the number of the newest entry in the thread's log. `tier` is the owner's tier
+    at admission.
     """
 
     id: str
@@ -100,7 +101,7 @@ class AdmissionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionThread:
-    """The parts of an existing thread that admission needs; nothing of another user's thread."""
+    """The fields of an existing thread that admission needs. For another user's thread, only `is_own` is set."""
 
     is_own: bool
     agent: str | None = None
@@ -109,9 +110,9 @@ class AdmissionThread:
 
 @dataclass(frozen=True, kw_only=True)
 class Claimant:
-    """A worker process. The node's name survives restarts, the boot's does not. `lease` is the duration of a claim.
+    """A worker process. The name of the node survives restarts; the name of the boot does not.
 
-    `share` limits a user's concurrent runs in this process; 0 sets no limit.
+    `lease` is the duration of a claim. `share` limits a user's concurrent runs in this process; 0 sets no limit.
     """
 
     node: str
@@ -122,7 +123,7 @@ class Claimant:
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """The right to write for a run. A later claim has a higher fence and ends it."""
+    """The right to write for a run. A later claim has a higher fence and ends this lease."""
 
     run: str
     thread: str
@@ -148,9 +149,10 @@ class RunEnding:
 
 @dataclass(frozen=True, kw_only=True)
 class CallStart:
-    """A model call that is about to be made. `segments` are those that the store may not have.
+    """A model call that is about to be made. `segments` are the segments that may not be in the store yet.
 
-    `shared` is the number of leading segments shared with the run's previous call; `hashes` are those of the rest.
+    `shared` is the number of leading segments shared with the run's previous call; `hashes` are the hashes of the
+    following segments.
     """
 
     number: int
@@ -168,7 +170,7 @@ class CallStart:
 class CallEnd:
     """The result of a model call. `price` is in billionths of a unit of currency; None if unknown.
 
-    `savings` are those of folding, and whether the page broke the prefix.
+    `savings` contains the savings of folding and any break of the prefix.
     """
 
     number: int
@@ -200,7 +202,8 @@ class RelayedCall:
 class StoredRequest:
     """A relayed request. `name` identifies its conversation.
 
-    `last_sent` is the time of its last repetition. `is_newest` unless its thread has a newer request with another name.
+    `last_sent` is the time of its last repetition. `is_newest` is False if its thread has a newer request with another
+    name.
     """
 
     name: str
@@ -222,7 +225,7 @@ class RelayedPath:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryCounts:
-    """Token counts of entries, in order, by the counter of this name. None: counted when first needed."""
+    """Token counts of entries, in order, by the counter of this name. None means that the entry is not counted yet."""
 
     counter: str = ""
     tokens: Sequence[int | None] = ()
@@ -251,7 +254,7 @@ class RunChange:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordResult:
-    """The numbers of the last event and entry after a change, and the reason to end the run, if any.
+    """The numbers of the last event and the last entry after a change, and the reason to end the run, if any.
 
     `last_seq` is 0 if the change had no entries.
     """
@@ -261,7 +264,7 @@ class RecordResult:
     cancel: str | None
 
 
-# slots: thousands are in memory while readers read.
+# Uses slots, because thousands of events are in memory while readers read.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
     """An event of a run."""
@@ -307,15 +310,15 @@ class RunQueue(Protocol):
         ...
 
     async def release(self, leases: Sequence[Lease], at: datetime) -> None:
-        """Release runs for other workers from a time on."""
+        """Release runs for other workers, which may claim them from the given time on."""
         ...
 
     async def recover(self, who: Claimant, now: datetime) -> int:
-        """Release the claims of an earlier boot of this node. Return their number."""
+        """Release the claims of an earlier boot of this node. Return the number of released claims."""
         ...
 
     async def list_cancelled(self, ids: Sequence[str]) -> Sequence[str]:
-        """Return those of these runs that are to end."""
+        """Return the given runs that have a request to end."""
         ...
 
 

@@ -54,7 +54,7 @@ THREADS = Table(
     Column("owner", Text, nullable=False),
     Column("agent", Text),
     Column("title", Text),
-    # `user` or `model`; NULL if the title is the first user message.
+    # Author of the title: `user` or `model`. NULL if the title is the first user message.
     Column("title_by", String(8)),
     Column("skill", Text),
     Column("scenario", Text),
@@ -67,7 +67,7 @@ THREADS = Table(
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
 
-# Also the conditions of partial indexes: a database uses such an index only for the same text.
+# Conditions of queries and of partial indexes. A database uses a partial index only if both texts are equal.
 IS_ROLLBACK = "kind IN ('rolled_back', 'undone')"
 IS_LASTING = "kind IN ('skill_changed', 'compacted')"
 IS_STATE = "kind = 'state_changed'"
@@ -82,16 +82,16 @@ LOG = Table(
     Column("run", String(36)),
     Column("time", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    # Tokens of a message and the name of the counter that counted them. NULL: not counted yet.
+    # Tokens of a message, and the name of the counter. NULL if the message is not counted yet.
     Column("tokens", Integer),
     Column("counter", String(32)),
     Index("uq_log_thread_id", "thread", "id", unique=True),
     Index("ix_log_thread_time_seq", "thread", "time", "seq"),
-    # The view of a log follows from these few rows.
+    # Index of the few rows that determine the view of a log.
     Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(IS_ROLLBACK), postgresql_where=text(IS_ROLLBACK)),
-    # Summaries and skill changes apply from far back.
+    # Index of summaries and skill changes, which may be far back in the log.
     Index("ix_log_stands_out", "thread", "seq", sqlite_where=text(IS_LASTING), postgresql_where=text(IS_LASTING)),
-    # A separate index: there may be many large states, and only one of them is read.
+    # Separate index of states: there may be many large states, but only one is read.
     Index("ix_log_states", "thread", "seq", sqlite_where=text(IS_STATE), postgresql_where=text(IS_STATE)),
 )
 
@@ -111,7 +111,7 @@ RUNS = Table(
     Column("status", String(16), nullable=False),
     Column("entered", Boolean, nullable=False),
     Column("fence", Integer, nullable=False),
-    # Claims whose worker was lost.
+    # Number of claims whose worker was lost.
     Column("losses", Integer, nullable=False),
     Column("node", String(36)),
     Column("boot", String(36)),
@@ -127,11 +127,12 @@ RUNS = Table(
     Column("outcome", String(32)),
     Column("error", Text),
     Column("usage", LargeBinary),
-    # Digest of the request as sent; `input` names files by their attachments. NULL: `input` is the request.
+    # Digest of the request as sent; `input` identifies files by their attachments. NULL if `input` is the request as
+    # sent.
     Column("digest", LargeBinary),
     # The owner's tier at admission.
     Column("tier", Text, nullable=False, server_default="free"),
-    # Admission order. Ids come from machines whose clocks differ.
+    # Admission order. Ids do not give this order, because the clocks of machines differ.
     Column("number", BigInteger, nullable=False, server_default="0"),
     Index("uq_runs_owner_name", "owner", "name", unique=True),
     Index("ix_runs_number", "number"),
@@ -150,7 +151,7 @@ RUNS = Table(
     ),
 )
 
-# SQLite has one writer, so the next number there is the maximum plus one.
+# SQLite has one writer, so the maximum plus one is a safe next number.
 RUN_NUMBERS = Sequence("run_numbers", metadata=METADATA)
 
 EVENTS = Table(
@@ -170,7 +171,7 @@ CALLS = Table(
     Column("purpose", String(16), nullable=False),
     Column("model", Text, nullable=False),
     Column("digest", String(64), nullable=False),
-    # The number of leading segments shared with the previous call, then the hashes of the rest.
+    # Number of leading segments shared with the previous call, and the hashes of the following segments.
     Column("shared", Integer, nullable=False),
     Column("hashes", LargeBinary, nullable=False),
     Column("manifest", LargeBinary, nullable=False),
@@ -205,8 +206,8 @@ FILE_REFS = Table(
     Index("ix_file_refs_attachment", "attachment"),
 )
 
-# Bytes in the storage. A user's equal files share one blob; two users never do, because one could tell from the name
-# that the other has the same file.
+# Bytes in the storage. Equal files of one user share a blob. Files of different users never do, because the name would
+# reveal that another user has the same file.
 BLOBS = Table(
     "blobs",
     METADATA,
@@ -234,7 +235,7 @@ ATTACHMENTS = Table(
     Index("ix_attachments_blob", "blob"),
 )
 
-# Sums of a user's attachments, so that an upload needs no count.
+# Total bytes and number of a user's attachments, so that an upload does not have to count them.
 FILE_TOTALS = Table(
     "file_totals",
     METADATA,

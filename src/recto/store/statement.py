@@ -1,7 +1,7 @@
-"""SQL statements built once with SQLAlchemy. On SQLite their text goes straight to the driver, which is most of the
-speed.
+"""SQL statements that are built once with SQLAlchemy.
 
-No type converts values on that path, so values must be what the driver accepts: numbers, text, bytes, None.
+On SQLite, their text goes directly to the driver, which saves most of the time. No type converts values on that path,
+so values must be types that the driver accepts: numbers, text, bytes, None.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class Statement:
         return str(compiled), tuple(cast("Sequence[str]", compiled.positiontup)), fixed
 
     def rows(self, connection: Connection, values: StatementValues) -> Sequence[Sequence[object]]:
-        """Return the rows that it selects or returns."""
+        """Return the rows that the statement selects or returns."""
         if connection.dialect.name == SQLITE:
             return self._run(connection, values).fetchall()
         return cast("Sequence[Sequence[object]]", connection.execute(self._clause, values).all())
 
     def count(self, connection: Connection, values: StatementValues) -> int:
-        """Run it and return the number of changed rows."""
+        """Run the statement and return the number of changed rows."""
         if connection.dialect.name == SQLITE:
             return self._run(connection, values).rowcount
         return connection.execute(self._clause, values).rowcount
 
     def run_many(self, connection: Connection, rows: Sequence[StatementValues]) -> None:
-        """Run it once per row of values."""
+        """Run the statement once per row of values."""
         if not rows:
             return
         if connection.dialect.name == SQLITE:
@@ -98,7 +98,7 @@ def upsert(table: Table, key: Sequence[str], changed: Sequence[str], columns: Se
 
 
 def insert_or(table: Table, columns: Sequence[str], on_conflict: Callable[[OnConflictInsert], Clause]) -> Statement:
-    """Return a statement that inserts a row, or handles a conflict in a clause for both databases."""
+    """Return a statement that inserts a row. `on_conflict` adds the conflict clause for each of the two databases."""
     return Statement(
         on_conflict(postgresql.insert(table)), columns=columns, on_sqlite=on_conflict(sqlite.insert(table))
     )
@@ -115,5 +115,8 @@ def param(name: str, column: Column[object]) -> BindParameter[object]:
 
 
 def savepoint(connection: Connection) -> AbstractContextManager[object]:
-    """Return a savepoint for a statement that another process may make fail. SQLite has one writer and needs none."""
+    """Return a savepoint for a statement that may fail because of another process.
+
+    SQLite has one writer and needs no savepoint.
+    """
     return nullcontext() if connection.dialect.name == SQLITE else connection.begin_nested()

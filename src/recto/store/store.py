@@ -30,7 +30,7 @@ SET_NOTE = upsert(NOTES, ("name",), ("value",), ("name", "value"))
 async def open_store(
     url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None, is_reader: bool = False
 ) -> Store:
-    """Open a database and migrate it to this version. A reader requires that version instead."""
+    """Open a database and migrate it to this version. A reader does not migrate, but requires this version."""
     return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres, is_reader=is_reader))
 
 
@@ -62,14 +62,14 @@ class Store:
         return self._database.is_shared
 
     async def probe(self) -> None:
-        """Write and read like other work. Raise the error that prevents it."""
+        """Check that writes and reads work. Raise the error that prevents them."""
         touch = text("UPDATE alembic_version SET version_num = version_num")
         count = select(func.count()).where(RUNS.c.status == "queued")
         await self._database.write(lambda connection: connection.execute(touch).rowcount)
         await self._database.read(lambda connection: connection.execute(count).scalar_one())
 
     def forget(self) -> None:
-        """Drop compiled statements: they hold the values of their first use."""
+        """Drop compiled statements, because they retain the values of their first use."""
         self._database.forget()
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class Store:
 
 
 class Notes(Repository):
-    """Short values by name that all servers of a database share."""
+    """Notes: short values by name that all servers of a database share."""
 
     @read_transaction
     def find(self, connection: Connection, name: str) -> str | None:
@@ -89,7 +89,7 @@ class Notes(Repository):
 
     @write_transaction
     def add(self, connection: Connection, name: str, value: str) -> str:
-        """Store a note if there is none, and return the stored value. Concurrent callers all get the same value."""
+        """Store a note unless it exists, and return the stored value. Concurrent callers all get the same value."""
         ADD_NOTE.run_many(connection, [{"name": name, "value": value}])
         return cast("str", FIND_NOTE.rows(connection, {"this": name})[0][0])
 

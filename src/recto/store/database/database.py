@@ -28,12 +28,13 @@ class Database(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """True if several servers may use it at once."""
+        """True if several servers may use this database at once."""
         ...
 
     async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        """Run work in a transaction. `size` is the approximate number of bytes written: SQLite writes small ones at
-        once.
+        """Run work in a transaction.
+
+        `size` is the approximate number of bytes written. SQLite runs small writes on the event loop.
         """
         ...
 
@@ -42,23 +43,23 @@ class Database(Protocol):
         ...
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        """Run work in a read transaction with one snapshot. Changes are rolled back.
+        """Run work in a read transaction with one snapshot. Roll back any changes.
 
-        With `few`, the work reads a few rows by key and may run at once.
+        Set `few` if the work reads only a few rows by key: SQLite may then run it on the event loop.
         """
         ...
 
     def forget(self) -> None:
-        """Drop compiled statements: they hold the values of their first use."""
+        """Drop compiled statements, because they retain the values of their first use."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Repository:
-    """SQL of one kind of rows. Methods with a decorator of this module each run in their own transaction.
+    """SQL for one kind of row. Each method with a decorator of this module runs in its own transaction.
 
-    The decorator supplies the connection: callers omit it and await the result.
+    The decorator supplies the connection: callers omit that argument and await the result.
     """
 
     def __init__(self, database: Database) -> None:
@@ -81,7 +82,7 @@ def read_transaction(method: Method[Owner, Params, Result]) -> AsyncMethod[Owner
 
 
 def key_lookup(method: Method[Owner, Params, Result]) -> AsyncMethod[Owner, Params, Result]:
-    """Run a method that reads a few rows by key in a read transaction, which may run at once."""
+    """Run a method that reads a few rows by key in a read transaction. SQLite may run it on the event loop."""
 
     @wraps(method)
     async def run(owner: Owner, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -116,7 +117,7 @@ def lock_user(connection: Connection, user: str) -> None:
 
 
 def lock_thread(connection: Connection, thread: str) -> None:
-    """Lock a thread against admissions and deletion. Lock its user first if both are needed."""
+    """Lock a thread against admissions and deletion. To lock a user as well, lock the user first."""
     _lock(connection, f"thread {thread}")
 
 

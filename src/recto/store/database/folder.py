@@ -1,4 +1,4 @@
-"""The data folder: a lock for one process, the node's name, the process's address."""
+"""The data folder: its lock, the name of this node, and the address of the process that uses the folder."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from recto.ids import new_id
 
 LOGGER = logging.getLogger("recto.store")
 PRIVATE_FOLDER, PRIVATE_FILE, OTHERS_MASK = 0o700, 0o600, 0o077
-# SQLite keeps two more files beside an open database, with the permissions of the database.
+# SQLite creates two more files beside an open database, with the permissions of the database.
 SUFFIXES = ("", "-wal", "-shm")
-# The folder may be inside a project. Not `*`: tools in a workspace below it would ignore their files too.
+# The folder may be inside a project. The pattern is not `*`, because tools in a workspace below the folder would then
+# ignore the files of that workspace.
 GITIGNORE = "/*\n"
-# `address` holds the URL of the process. A killed process leaves it behind, so it counts only while the lock is held.
+# `address` holds the URL of the process. A killed process leaves the file behind, so its URL is valid only while the
+# lock is held.
 ADDRESS, LOCK = "address", "lock"
-# A process that checks the lock holds it for a moment.
+# Time to wait for the lock, because a process that checks the lock holds it for a moment.
 LOCK_TIMEOUT_SECONDS, LOCK_POLL_SECONDS = 0.2, 0.02
 
 
 class DataFolder:
-    """A data folder locked by this process until `close`. A second process is rejected."""
+    """A data folder that this process locks until `close`. Reject a folder that another process has locked."""
 
     def __init__(self, path: Path) -> None:
-        from filelock import FileLock, Timeout  # here: commands that only read a folder take no lock
+        from filelock import FileLock, Timeout  # here: commands that only read a folder need no lock
 
         self.path = path
         try:
             make_folder(path)
-            # Any thread may close it.
+            # Allow any thread to release the lock.
             self._lock = FileLock(path / LOCK, thread_local=False)
             self._lock.acquire(LOCK_TIMEOUT_SECONDS, poll_interval=LOCK_POLL_SECONDS)
-            # Left by a killed process: another program may use that address now.
+            # Delete the address that a killed process left, because another program may use that address now.
             (path / ADDRESS).unlink(missing_ok=True)
         except Timeout:
             allowed = "another Recto is using it. Stop that one, or name another folder with --data"
@@ -49,10 +51,10 @@ class DataFolder:
         return f"sqlite:///{self.path / 'recto.db'}"
 
     def node(self) -> str:
-        """Return this node's name, which the first call creates and stores."""
+        """Return the name of this node. The first call creates and stores the name."""
         file = self.path / "node"
         if not file.exists():
-            # Replace atomically: a truncated name would be that of another node.
+            # Replace the file atomically: a truncated name could be the name of another node.
             draft = self.path / "node.new"
             draft.write_text(new_id(), encoding="utf-8")
             draft.replace(file)
@@ -96,7 +98,7 @@ def is_locked(path: Path) -> bool:
 
 
 def read_address(path: Path) -> str | None:
-    """Return the URL of the process that holds the folder."""
+    """Return the URL of the process that holds the folder, or None."""
     try:
         return (path / ADDRESS).read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):
@@ -108,7 +110,7 @@ def make_private(database: Path) -> None:
     try:
         os.close(os.open(database, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
     except OSError:
-        # SQLite cannot open it either and reports the reason.
+        # SQLite cannot open the file either, and its error gives the reason.
         return
     files = [file for end in SUFFIXES if (file := database.with_name(database.name + end)).exists()]
     readable = [file for file in files if stat.S_IMODE(file.stat().st_mode) & OTHERS_MASK]

@@ -26,12 +26,12 @@ VERSION_TABLE = """CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )"""
-# An arbitrary lock number, the same in every process: only one of them migrates at a time.
+# An arbitrary lock number that is the same in every process, so that only one process migrates at a time.
 LOCK = 7_726_386
 
 
 def check_url(url: str) -> str:
-    """Return the normalized URL of a database. Raise SettingsError without the URL if it is invalid."""
+    """Return the normalized URL of a database. Raise SettingsError for an invalid URL, without showing the URL."""
     normalized = re.sub(r"\Apostgres://", POSTGRES, url)
     try:
         parts = make_url(normalized) if normalized.startswith(POSTGRES) else None
@@ -53,14 +53,14 @@ async def open_database(
 ) -> Database:
     """Open the database at a checked URL and migrate it to this version.
 
-    A reader does not migrate: a server of another version may be using the database.
+    A reader does not migrate, because a server of another version may be using the database.
     """
     if file := database_file(url):
         if not is_reader:
             make_private(file)
         database: Database = SqliteDatabase(file, sqlite)
     else:
-        # here: the driver loads all of SQLAlchemy's asyncio layer, which takes a quarter of a second
+        # here: the driver loads SQLAlchemy's asyncio layer, which takes a quarter of a second
         from recto.store.database.postgres import PostgresDatabase
 
         try:
@@ -89,12 +89,12 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
         connection.execute(text(VERSION_TABLE))
         connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
         return
-    from alembic import command  # here: a start without a migration should not load alembic
+    from alembic import command  # here: a start without a migration does not need alembic
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config()
-    # The configuration parser expands %, which may be part of a path.
+    # Escape %, which may be part of a path, because the configuration parser expands it.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.attributes["connection"] = connection
     try:

@@ -12,9 +12,9 @@ from recto.config.run_settings import PostgresSettings
 from recto.errors import Conflict, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
 
-# SQLSTATE classes: connection, read only, out of resources, shutdown, system, internal.
+# SQLSTATE classes of database failures: connection, read only, out of resources, shutdown, system, internal.
 FAILURES = ("08", "25006", "53", "57", "58", "XX")
-# Conflicts of two transactions (deadlock, serialization, lock): retry.
+# SQLSTATE codes of conflicts between transactions (deadlock, serialization, lock), which are retried.
 CONFLICTS = ("40001", "40P01", "55P03")
 TRIES = 3
 
@@ -37,7 +37,7 @@ class PostgresDatabase:
 
     @property
     def is_shared(self) -> bool:
-        """True: several servers may use it."""
+        """True: several servers may share the database."""
         return True
 
     async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:  # noqa: ARG002 - SQLite only
@@ -97,11 +97,11 @@ class PostgresDatabase:
         except TimeoutError as error:
             raise StoreBusy(waiting=self._connections) from error
         except Exception as error:
-            # The driver raises many classes here; each means that there is no connection.
+            # The driver raises many classes here. Each means that no connection is available.
             raise self._report_failure(error) from error
 
     def _report_failure(self, error: Exception) -> StoreDown:
-        # Without the statement and its values, which SQLAlchemy's text contains.
+        # Omit the statement and its values, which the text of SQLAlchemy's error contains.
         self._problem = str(error.orig if isinstance(error, DBAPIError) else error) or repr(error)
         return StoreDown(problem=self._problem)
 

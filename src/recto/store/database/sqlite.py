@@ -1,8 +1,8 @@
 """SQLite with one writer, group commits, a few reader threads and a write-ahead log.
 
-Small writes run on the event loop, one commit for all writes of a loop turn: handing a write to a thread costs more
-than the write. Other writes go to the writer thread, and so do all writes while that thread is busy. Its queue is
-bounded; a write is rejected when it is full. Each write of a group has a savepoint and fails alone. If the commit
+Small writes run on the event loop, with one commit for all writes of a loop turn, because handing a write to a thread
+costs more than the write. Other writes go to the writer thread. While that thread is busy, all writes go there. Its
+queue is bounded; a full queue rejects writes. Each write of a group has a savepoint and fails alone. If the commit
 fails, all writes of the group fail and nothing is stored.
 """
 
@@ -48,7 +48,7 @@ class _PendingWrite(Generic[Result]):
         self.error: BaseException | None = None
 
     def run(self, connection: Connection) -> None:
-        """Run in a savepoint, so that a failure leaves nothing behind and does not affect other writes."""
+        """Run the work in a savepoint, so that a failure stores nothing and does not affect other writes."""
         driver = get_driver(connection)
         driver.execute("SAVEPOINT item")
         try:
@@ -56,7 +56,7 @@ class _PendingWrite(Generic[Result]):
             driver.execute("RELEASE item")
         except Exception as error:
             self.error = error
-            # A full disk ends the whole transaction, and the savepoint with it.
+            # A full disk ends the whole transaction, including the savepoint.
             if driver.in_transaction:
                 driver.execute("ROLLBACK TO item")
                 driver.execute("RELEASE item")
@@ -76,15 +76,15 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, settings: SqliteSettings | None = None) -> None:
         self._settings = settings or SqliteSettings()
-        # With synchronous commits, the thread must wait for the disk, not the loop.
+        # A synchronous commit waits for the disk, so the writer thread must commit instead of the loop.
         self._max_loop_bytes = self._settings.near_bytes if self._settings.synchronous == "NORMAL" else 0
         self._engine = _create_engine(path, self._settings)
-        # The loop's own connection, opened by the first small write.
+        # The connection of the event loop, opened by the first small write.
         self._loop_connection: Connection | None = None
         self._loop_writes: list[_PendingWrite[object]] = []
         # Writes in flight on the writer thread. New writes queue behind them to keep order.
         self._thread_writes = 0
-        # Bytes that the loop wrote since the last checkpoint.
+        # Bytes that the loop has written since the last checkpoint.
         self._log_bytes = self._changes = 0
         self._is_checkpointing = False
         self._queue: queue.Queue[_PendingWrite[object] | None] = queue.Queue(self._settings.waiting)
@@ -92,7 +92,7 @@ class SqliteDatabase:
         self._loop = asyncio.get_running_loop()
         self._problem: str | None = None
         self._is_closing = False
-        # Set before the queue is drained for the last time, so that a later write sees it.
+        # Reason why writing stopped. Set before the queue is drained for the last time, so that a later write sees it.
         self._stopped: str | None = None
         self._writer = threading.Thread(target=self._write_groups, name="recto-write", daemon=True)
         self._writer.start()
@@ -138,7 +138,7 @@ class SqliteDatabase:
             driver = get_driver(connection)
             driver.execute("BEGIN IMMEDIATE")
         except (sqlite3.Error, DBAPIError):
-            # Another process writes, or the database is broken. The thread can wait, and reports the cause.
+            # Another process is writing, or the database is broken. The thread can wait, and reports the cause.
             self._enqueue_all(items)
             return
         try:
@@ -168,7 +168,7 @@ class SqliteDatabase:
         def end() -> None:
             self._log_bytes, self._is_checkpointing = 0, False
 
-        # Copy most pages while others write. The rest only finishes while nobody writes.
+        # Copy most pages while others write. The last pages can only be copied while nobody writes.
         self._loop.run_in_executor(self._readers, copy_pages).add_done_callback(finish)
 
     def _write_no_op(self, callback: Callable[[], None]) -> None:
@@ -177,7 +177,7 @@ class SqliteDatabase:
             get_driver(connection).execute("PRAGMA user_version=0")
 
         def finish(write: asyncio.Future[None]) -> None:
-            # The same cause fails other writes too, and their callers get it.
+            # Ignore the error, because the same cause fails other writes, whose callers get it.
             if not write.cancelled():
                 write.exception()
             callback()
@@ -195,11 +195,11 @@ class SqliteDatabase:
                 item.settle()
 
     async def write_first(self, work: Transaction[Result]) -> Result:
-        """Run work in the next group. Groups are large, so nothing waits for long."""
+        """Run work in the next group. Groups are large, so no write waits long."""
         return await self.write(work)
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        """Run work on a reader's connection, or on the loop's, with one snapshot."""
+        """Run work with one snapshot, on a reader's connection or on the connection of the loop."""
         if self._is_closing:
             raise StoreDown(problem=CLOSED)
         if few and self._loop_connection:
@@ -272,7 +272,7 @@ class SqliteDatabase:
         except BaseException as error:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
-            # SQLAlchemy may still count savepoints of the ended transaction.
+            # Reset SQLAlchemy too, which may still count savepoints of the ended transaction.
             connection.rollback()
             if not _is_failure(error):
                 raise
@@ -303,14 +303,14 @@ class SqliteDatabase:
             self._thread_writes -= len(items)
             _settle_all(items)
 
-        # A closed loop has no callers left.
+        # If the loop is closed, no callers are waiting.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(settle)
 
 
 @contextmanager
 def _map_errors() -> Generator[None]:
-    """Raise a database failure as StoreDown; let errors of the statement through."""
+    """Convert a database failure to StoreDown. Errors of the statement pass through."""
     try:
         yield
     except (sqlite3.Error, DBAPIError) as error:
@@ -355,20 +355,20 @@ def _driver_error(error: BaseException) -> BaseException | None:
 
 
 def _error_text(error: BaseException) -> str:
-    # Without the statement and its values, which SQLAlchemy's text contains.
+    # Omit the statement and its values, which the text of SQLAlchemy's error contains.
     return str(_driver_error(error)) or repr(error)
 
 
 def _create_engine(path: Path, settings: SqliteSettings) -> Engine:
     engine = create_engine(
-        # Not a URL string: a path may contain characters with a meaning in URLs.
+        # Build the URL from parts, because a path may contain characters with a meaning in URLs.
         URL.create("sqlite", database=str(path)),
         # Keep user content out of errors and logs.
         hide_parameters=True,
         poolclass=QueuePool,
         pool_size=settings.readers + 2,
         max_overflow=0,
-        # This module begins transactions itself: the driver begins late, so that two writes could conflict.
+        # This module begins transactions itself. The driver would begin them late, so that two writes could conflict.
         connect_args={"check_same_thread": False, "isolation_level": None, "timeout": 30},
         skip_autocommit_rollback=True,
         isolation_level="AUTOCOMMIT",
@@ -379,9 +379,9 @@ def _create_engine(path: Path, settings: SqliteSettings) -> Engine:
         driver.execute(f"PRAGMA synchronous={settings.synchronous}")
         driver.execute("PRAGMA foreign_keys=ON")
         driver.execute("PRAGMA temp_store=MEMORY")
-        # Truncate a log that had to grow when it restarts.
+        # Truncate the log to this size when it restarts, in case it had to grow.
         driver.execute(f"PRAGMA journal_size_limit={MAX_LOG_BYTES}")
-        # SQLite folds the case of ASCII only.
+        # SQLite's own functions fold the case of ASCII only.
         driver.create_function("recto_fold", 1, _fold, deterministic=True)
 
     event.listen(engine, "connect", set_pragmas)
@@ -390,7 +390,7 @@ def _create_engine(path: Path, settings: SqliteSettings) -> Engine:
 
 def _connect_loop(engine: Engine) -> Connection:
     connection = engine.connect()
-    # The loop must not wait for locks, nor run checkpoints, which wait for the disk.
+    # The loop must not wait for locks. It must not run checkpoints either, because they wait for the disk.
     get_driver(connection).execute("PRAGMA busy_timeout=0")
     get_driver(connection).execute("PRAGMA wal_autocheckpoint=0")
     return connection
@@ -401,7 +401,7 @@ def _fold(text: str | None) -> str | None:
 
 
 def backup_file(source: Path, target: Path) -> None:
-    """Copy a database as of one moment while writers continue. The target appears only when it is complete."""
+    """Copy a database as of one moment while writers continue. Create the target only when the copy is complete."""
     if target.exists():
         raise SettingsError(name=BACKUP, value=str(target), allowed="this file exists. Choose a new one")
     draft = target.with_name(f"{target.name}.part")

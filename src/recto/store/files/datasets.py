@@ -15,12 +15,12 @@ from recto.store.database.database import Repository, lock_datasets, read_transa
 from recto.store.schema import DATASET_SHARES, DATASETS, from_micros, to_micros
 from recto.store.statement import batches, insert_into, insert_missing
 
-# The share of a dataset that every user may use.
+# The user name in shares that apply to every user.
 EVERYBODY = "*"
 LIMIT_REACHED = (
     "You have {many:,} datasets; you may have {most:,}. Delete one that you no longer need, then make this one"
 )
-# Waiting alone does not help; the owner may delete a dataset meanwhile.
+# Suggested delay before a retry: the owner may delete a dataset meanwhile.
 RETRY_SECONDS = 60
 
 
@@ -62,12 +62,13 @@ SHARE = insert_missing(DATASET_SHARES, ("dataset", "user"))
 
 
 class Datasets(Repository):
-    """Datasets, their owners and shares. For a user without a share, a dataset does not exist."""
+    """Datasets, their owners and shares. To a user without a share, a dataset does not exist."""
 
     @write_transaction
     def create(self, connection: Connection, dataset: StoredDataset, most: int = 0) -> StoredDataset:
-        """Store a dataset. Raise Conflict if the id exists, LimitReached if the owner would have more than `most`; 0
-        sets no limit.
+        """Store a dataset. Raise Conflict if the id exists.
+
+        Raise LimitReached if the owner would have more than `most` datasets; 0 sets no limit.
         """
         if most:
             lock_datasets(connection, dataset.owner)
@@ -90,7 +91,7 @@ class Datasets(Repository):
             created, id = decode_cursor(cursor)
             is_same_time = and_(DATASETS.c.created == created, DATASETS.c.id < id)
             query = query.where(or_(DATASETS.c.created < created, is_same_time))
-        # One row more shows if another page follows.
+        # Read one row more, to see if another page follows.
         rows = connection.execute(
             query.order_by(DATASETS.c.created.desc(), DATASETS.c.id.desc()).limit(limit + 1)
         ).all()
@@ -100,12 +101,15 @@ class Datasets(Repository):
 
     @read_transaction
     def get(self, connection: Connection, user: str, id: str) -> StoredDataset:
-        """Return a dataset that a user may use. Raise NotFound for any other."""
+        """Return a dataset that a user may use. Raise NotFound for any other id."""
         return _get(connection, user, id)
 
     @read_transaction
     def find_usable(self, connection: Connection, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
-        """Return those of these datasets that a user may use, in this order and each once (F10). Ids ignore case."""
+        """Return the given datasets that a user may use (F10), in the given order and without duplicates.
+
+        Ids ignore case.
+        """
         unique_ids = list(dict.fromkeys([id.lower() for id in ids]))
         rows = _read_rows(connection, user, unique_ids)
         return tuple(
@@ -135,7 +139,7 @@ class Datasets(Repository):
 
 
 def delete_all(connection: Connection, owner: str) -> tuple[int, int]:
-    """Delete a user's datasets and the shares that others gave them. Return both numbers."""
+    """Delete a user's datasets, and the shares that others gave to the user. Return both counts."""
     count = connection.execute(delete(DATASETS).where(DATASETS.c.owner == owner)).rowcount
     if owner == EVERYBODY:
         return count, 0
@@ -159,7 +163,7 @@ def _add_shares(connection: Connection, id: str, users: Sequence[str]) -> None:
 
 
 def _read_datasets(connection: Connection, user: str, ids: Sequence[str]) -> tuple[StoredDataset, ...]:
-    """Return those of these datasets that a user may use, in this order, with the shares that the user may see."""
+    """Return the given datasets that a user may use, in the given order, with the shares that the user may see."""
     rows = _read_rows(connection, user, ids)
     own_ids = [id for id, row in rows.items() if row.owner == user]
     shared_ids = [id for id, row in rows.items() if row.owner != user]
@@ -167,7 +171,7 @@ def _read_datasets(connection: Connection, user: str, ids: Sequence[str]) -> tup
     for batch in batches(own_ids):
         shares |= _read_shares(connection, DATASET_SHARES.c.dataset.in_(batch))
     for batch in batches(shared_ids):
-        # A user must not see the other shares of somebody else's dataset; there may also be many.
+        # Read only the user's own shares: the others are private to the owner and may be many.
         shares |= _read_shares(connection, and_(DATASET_SHARES.c.dataset.in_(batch), _is_shared_with(user)))
     return tuple(
         [
@@ -187,7 +191,7 @@ def _read_datasets(connection: Connection, user: str, ids: Sequence[str]) -> tup
 
 
 def _read_rows(connection: Connection, user: str, ids: Sequence[str]) -> dict[str, Row[*tuple[object, ...]]]:
-    """Return the rows of those of these datasets that a user may use, by id."""
+    """Return the rows of the given datasets that a user may use, by id."""
     is_shared = exists().where(DATASET_SHARES.c.dataset == DATASETS.c.id, _is_shared_with(user))
     query = select(*COLUMNS).where(or_(DATASETS.c.owner == user, is_shared))
     rows = [row for batch in batches(ids) for row in connection.execute(query.where(DATASETS.c.id.in_(batch)))]

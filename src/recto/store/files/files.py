@@ -1,7 +1,7 @@
 """Attachments of users, their blobs, and the file ids of threads (F4).
 
-A blob's row is deleted with its last attachment, never before. A transaction that adds or deletes attachments locks
-their owner first: the blob and the total are the owner's.
+The row of a blob is deleted together with the last attachment that uses the blob. A transaction that adds or deletes
+attachments locks their owner first, because it changes the owner's blobs and totals.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class AttachmentList:
 
 
 class AttachmentCursor(NamedTuple):
-    """The position of a search in attachments ordered by creation."""
+    """The position of a search through attachments, ordered by creation."""
 
     created: int = 0
     id: str = ""
 
 
 class Total(NamedTuple):
-    """Sums of a user's attachments."""
+    """Total bytes and number of a user's attachments."""
 
     bytes: int = 0
     files: int = 0
@@ -66,7 +66,7 @@ FIND = Statement(_query.where(ATTACHMENTS.c.id == bindparam("this")))
 ADD_ATTACHMENT = insert_into(ATTACHMENTS, ROW_NAMES)
 
 
-# Inserts a user's blob, or finds the one with the same bytes.
+# Statement that inserts a user's blob, or finds the blob with the same bytes.
 UPSERT_BLOB = insert_or(
     BLOBS,
     ("name", "owner", "sha256", "size", "created"),
@@ -90,7 +90,7 @@ LOWER_TOTAL = Statement(
     .values(bytes=FILE_TOTALS.c.bytes - bindparam("less_bytes"), files=FILE_TOTALS.c.files - bindparam("less_files"))
 )
 DELETE_TOTAL = Statement(delete(FILE_TOTALS).where(_is_owner, FILE_TOTALS.c.files == 0))
-# Locks an attachment against deletion until the run is stored.
+# Statement that locks an attachment against deletion until the run is stored.
 LOCK_ATTACHMENT = Statement(
     select(ATTACHMENTS.c.id)
     .where(ATTACHMENTS.c.id == bindparam("this"), ATTACHMENTS.c.owner == bindparam("owner_is"))
@@ -113,9 +113,9 @@ class Files(Repository):
 
     @write_transaction
     def add(self, connection: Connection, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
-        """Store an attachment, on an existing blob of its owner if that has the same bytes.
+        """Store an attachment, on an existing blob of the owner if one has the same bytes.
 
-        Raise FileRefused if the user would have more bytes or files than allowed. 0 sets no limit.
+        Raise FileRefused if the user would exceed the limit of bytes or files. 0 sets no limit.
         """
         lock_files(connection, attachment.owner)
         now = _read_total(connection, attachment.owner) if user_bytes or user_files else Total()
@@ -137,7 +137,10 @@ class Files(Repository):
 
     @read_transaction
     def find(self, connection: Connection, id: str, owner: str | None = None) -> Attachment:
-        """Return an attachment. Raise NotFound if it does not exist or belongs to another owner than the one given."""
+        """Return an attachment. Raise NotFound if it does not exist or does not belong to `owner`.
+
+        None allows any owner.
+        """
         rows = FIND.rows(connection, {"this": id})
         attachment = _parse_row(rows[0]) if rows else None
         if attachment is None or owner not in (None, attachment.owner):
@@ -161,7 +164,7 @@ class Files(Repository):
             created, id = decode_cursor(cursor)
             is_same_time = and_(ATTACHMENTS.c.created == created, ATTACHMENTS.c.id < id)
             query = query.where(ATTACHMENTS.c.created <= created, or_(ATTACHMENTS.c.created < created, is_same_time))
-        # One row more shows if another page follows.
+        # Read one row more, to see if another page follows.
         query = query.order_by(ATTACHMENTS.c.created.desc(), ATTACHMENTS.c.id.desc()).limit(limit + 1)
         attachments = [_parse_row(tuple(row)) for row in connection.execute(query)]
         page = tuple(attachments[:limit])
@@ -183,9 +186,10 @@ class Files(Repository):
         return blobs
 
     async def delete_unused(self, before: datetime, limit: int) -> tuple[int, tuple[str, ...]]:
-        """Delete old attachments that no thread refers to, oldest first. Return their number and the unused blobs.
+        """Delete old attachments that no thread refers to, oldest first. Return their number and the names of unused
+        blobs.
 
-        Each call continues where the last one ended; fewer than `limit` means that it reached the end.
+        Each call continues where the last one ended. A number below `limit` means that the search reached the end.
         """
         find = partial(find_unused, before=before, limit=limit, after=self._unused_from)
         candidates = await self.database.read(find)
@@ -196,27 +200,27 @@ class Files(Repository):
 
     @write_transaction
     def delete_owner_unused(self, connection: Connection, owner: str, ids: Sequence[str]) -> tuple[str, ...]:
-        """Delete those of an owner's attachments that no thread refers to. Return the names of unused blobs."""
+        """Delete the attachments of an owner that no thread refers to. Return the names of unused blobs."""
         lock_files(connection, owner)
         is_own = ATTACHMENTS.c.owner == owner
         return _delete(connection, and_(_lock_rows(connection, ids), is_own, ~_is_referenced()))[1]
 
     @read_transaction
     def find_blobs(self, connection: Connection, names: Sequence[str]) -> frozenset[str]:
-        """Return those of these blob names that exist."""
+        """Return the given blob names that exist."""
         queries = [select(BLOBS.c.name).where(BLOBS.c.name.in_(batch)) for batch in batches(names)]
         return frozenset(name for query in queries for name in connection.execute(query).scalars())
 
     @write_transaction
     def rename_blob(self, connection: Connection, old: str, new: str) -> None:
-        """Rename a blob; its attachments follow. An unknown blob changes nothing."""
+        """Rename a blob and update its attachments. An unknown name changes nothing."""
         for owner in connection.execute(select(BLOBS.c.owner).where(BLOBS.c.name == old)).scalars().all():
             lock_files(connection, owner)
             connection.execute(update(BLOBS).where(BLOBS.c.name == old).values(name=new))
 
     @key_lookup
     def list_refs(self, connection: Connection, thread: str) -> tuple[FileRef, ...]:
-        """Return the files of every id that was ever shown in a thread (F4), in the order of the ids."""
+        """Return the file of every id that was ever shown in a thread (F4), in the order of the ids."""
         rows = cast(
             "Sequence[tuple[str, bytes, int, str | None, int | None]]", LIST_REFS.rows(connection, {"this": thread})
         )
@@ -224,7 +228,7 @@ class Files(Repository):
 
     @write_transaction
     def delete_refs(self, connection: Connection, thread: str, response_id: str) -> None:
-        """Delete the file ids of a turn that was never shown: its message continues an earlier turn."""
+        """Delete the file ids of a turn that was never shown, because its message continues an earlier turn."""
         ids = [id for (id,) in connection.execute(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == thread))]
         unused = [id for id in ids if id.rpartition("-")[0] == response_id]
         connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id.in_(unused)))
@@ -283,16 +287,16 @@ def find_unused(
 
 
 def delete_if_unused(connection: Connection, ids: Sequence[str]) -> tuple[int, tuple[str, ...]]:
-    """Delete those of these attachments that still no thread refers to."""
+    """Delete the given attachments, except any that a thread refers to by now."""
     owners = connection.execute(select(ATTACHMENTS.c.owner).where(ATTACHMENTS.c.id.in_(ids))).scalars()
     lock_files(connection, *set(owners))
     return _delete(connection, and_(_lock_rows(connection, ids), ~_is_referenced()))
 
 
 def _lock_rows(connection: Connection, ids: Sequence[str]) -> ColumnElement[bool]:
-    """Lock these attachments against new references."""
+    """Lock the given attachments against new references."""
     is_listed = ATTACHMENTS.c.id.in_(ids)
-    # In the order in which admissions lock them, to prevent deadlocks.
+    # Use the lock order of admissions, to prevent deadlocks.
     connection.execute(select(ATTACHMENTS.c.id).where(is_listed).order_by(ATTACHMENTS.c.id).with_for_update())
     return is_listed
 
@@ -302,7 +306,10 @@ def _is_referenced() -> ColumnElement[bool]:
 
 
 def _delete(connection: Connection, condition: ColumnElement[bool]) -> tuple[int, tuple[str, ...]]:
-    """Delete attachments of locked users and the rows of unused blobs. Return the number and those blobs."""
+    """Delete attachments of locked users, and the rows of unused blobs.
+
+    Return the number of attachments and the blob names.
+    """
     columns = (ATTACHMENTS.c.owner, ATTACHMENTS.c.size, ATTACHMENTS.c.blob)
     rows = connection.execute(delete(ATTACHMENTS).where(condition).returning(*columns)).all()
     if not rows:

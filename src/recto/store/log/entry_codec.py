@@ -16,7 +16,7 @@ from recto.conversation import log, messages
 from recto.conversation.json import Json, dump, load_object
 from recto.errors import WireError
 
-# Stored rows contain these names: a class may be renamed, its name here may not.
+# Names of classes in stored rows. A class may be renamed, but its name here must not change.
 ENTRIES: Mapping[str, type[messages.Logged]] = {
     "user": messages.UserMessage,
     "assistant": messages.AssistantMessage,
@@ -50,7 +50,7 @@ VALUES: Mapping[str, type[object]] = {
 }
 KINDS: Mapping[type[object], str] = {kind: name for name, kind in ENTRIES.items()}
 VALUE_NAMES: Mapping[type[object], str] = {kind: name for name, kind in VALUES.items()}
-# Fields with their own column, or implied by the kind.
+# Fields that are not part of the body, because they have a column or follow from the kind.
 COLUMNS = frozenset({"id", "seq", "time", "role", "memo"})
 TAG = "is"
 
@@ -66,7 +66,7 @@ def encode_entry(entry: log.Entry) -> bytes:
 
 
 def _encode_fields(value: object) -> dict[str, object]:
-    # A field without a default is always stored: MISSING equals no value.
+    # A field without a default is always stored, because MISSING equals no value.
     return {
         field.name: _encode(field_value)
         for field in _stored_fields(type(value))
@@ -82,7 +82,7 @@ def _encode(value: object) -> object:
 
 
 def decode_entry(kind: str, body: bytes, *, id: str, seq: int, time: datetime) -> log.Entry:
-    """Decode an entry from its row. Raise WireError if this version cannot have written it."""
+    """Decode an entry from its row. Raise WireError for a row that this version cannot have written."""
     entry_class, row = ENTRIES.get(kind), load_object(body)
     if entry_class is None or row is None:
         raise WireError(where=f"log[{seq}]", problem=f"is an unknown kind of entry ({kind!r}). Update Recto.")

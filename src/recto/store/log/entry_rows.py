@@ -1,6 +1,6 @@
-"""Reading log entries and the view of a log within a transaction.
+"""Queries for log entries and for the view of a log.
 
-The view is computed from the few markers that change it, whatever the length of the log.
+The view is computed from the few markers that change it, so the cost does not depend on the length of the log.
 """
 
 from __future__ import annotations
@@ -112,9 +112,12 @@ def read_turn(connection: Connection, thread: str) -> tuple[Entry, ...]:
 
 
 def find_user_message(connection: Connection, thread: str, visible: VisibleNumbers, id: str) -> UserMessage:
-    """Return a visible user message by its id, else the newest that arrived under it (P3). Raise NotFound if none."""
+    """Return a visible user message by its id, else by the id that its client sent (P3).
+
+    If several messages have the same client id, return the newest. Raise NotFound if there is none.
+    """
     by_id = map(parse_entry, FIND_BY_ID.rows(connection, {"this": thread, "id_is": id}))
-    # Search the stored bytes: client ids have no column.
+    # Search the stored bytes, because client ids have no column.
     by_client_id = _iterate(connection, USERS_WITH, {"this": thread, "needle": b'"client_id":' + dump(id)})
     for entry in chain(by_id, by_client_id):
         if isinstance(entry, UserMessage) and id in (entry.id, entry.client_id) and (entry.seq or 0) in visible:

@@ -1,7 +1,7 @@
-"""Logs of threads, and the end of a long log: the entries that its pages can show, with older messages summed up.
+"""Logs of threads, and the end of a long log: the entries that its pages can show, with older messages as sums.
 
-A summary in force replaces the messages before it; a window shows the newest messages before the turn, which is read
-whole. If the numbers and kinds of the entries do not determine the sums, the whole log must be read.
+A summary replaces the messages before it. A window shows the newest messages before the current turn; the turn is read
+completely. If the numbers and kinds of the entries do not determine the sums, the whole log must be read.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from recto.store.ports import StoredRun
 from recto.store.schema import FILE_REFS, LOG, from_micros
 from recto.store.statement import Statement, Value, batches, param
 
-# A log with more rollbacks is read whole: each visible range needs its own sum.
+# Number of visible ranges above which a log is read whole, because each range needs its own sum.
 MAX_RANGES = 32
 BATCH = 128
-# Stored kinds: messages that count in a window, and messages that it shows whatever their age.
+# Stored kinds of messages that count towards a window, and of messages that a window shows whatever their age.
 WINDOW_KINDS, PINNED_KINDS = ("user", "assistant", "tool"), ("system", "developer")
 
 _is_thread = LOG.c.thread == bindparam("this")
@@ -97,7 +97,7 @@ REPLY_WITH = Statement(
 class EndQuery:
     """A request for the end of a log. `history` limits the earlier messages in a page; None sets no limit.
 
-    An end that leaves fewer than `least` messages unread is not worth it.
+    If fewer than `least` messages would stay unread, the whole log is read instead.
     """
 
     thread: str
@@ -108,9 +108,9 @@ class EndQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class LogEnd:
-    """The entries that pages can show, after placeholders for the rest.
+    """The end of a log: placeholders for unread messages, then the entries that pages can show.
 
-    `is_windowed` is True if the limit of history leaves out some.
+    `is_windowed` is True if the limit of history excludes some messages.
     """
 
     entries: tuple[Entry, ...]
@@ -119,7 +119,7 @@ class LogEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class MissingCounts:
-    """Entries up to this number lack token counts of this counter, which reading the end needs."""
+    """Result if the end of a log cannot be read, because entries up to `upto` lack token counts of the counter."""
 
     upto: int
 
@@ -157,13 +157,16 @@ class Logs(Repository):
     def list_uncounted(
         self, connection: Connection, thread: str, counter: str, *, after: int, upto: int
     ) -> tuple[Entry, ...]:
-        """Return a batch of messages between two numbers that this counter has not counted, oldest first."""
+        """Return a batch of messages between two numbers, oldest first, that have no count by this counter."""
         values = {"this": thread, "after": after, "upto": upto, "counter_is": counter, "most": BATCH}
         return tuple(map(parse_entry, UNCOUNTED.rows(connection, values)))
 
     @write_transaction
     def set_tokens(self, connection: Connection, thread: str, counter: str, tokens: Mapping[str, int]) -> None:
-        """Store token counts by entry id. Counts are per thread: another thread may have the same ids."""
+        """Store token counts by entry id.
+
+        The thread is required, because other threads may have entries with the same ids.
+        """
         rows = [
             {"this": thread, "id_is": id, "new_tokens": count, "new_counter": counter} for id, count in tokens.items()
         ]
@@ -171,13 +174,16 @@ class Logs(Repository):
 
     @read_transaction
     def find_ids(self, connection: Connection, thread: str, ids: Sequence[str]) -> frozenset[str]:
-        """Return those of these ids that entries of a log have."""
+        """Return the given ids that belong to entries of a log."""
         queries = [select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(batch)) for batch in batches(ids)]
         return frozenset(id for query in queries for id in connection.execute(query).scalars())
 
     @read_transaction
     def has_call(self, connection: Connection, thread: str, upto: int, call: str) -> bool:
-        """Return True if a reply up to a number contains a call of this id. Search the stored bytes, decode nothing."""
+        """Return True if a reply up to a number contains a call with this id.
+
+        Search the stored bytes without decoding.
+        """
         needle = b'"id":' + dump(call)
         return bool(REPLY_WITH.rows(connection, {"this": thread, "upto": upto, "needle": needle}))
 
@@ -198,9 +204,12 @@ class Logs(Repository):
 
 
 def read_end(connection: Connection, query: EndQuery) -> LogEnd | MissingCounts | None:
-    """Return the end of a log: MissingCounts if it lacks token counts, None if the whole log must be read."""
+    """Return the end of a log.
+
+    Return MissingCounts if token counts are missing, and None if the whole log must be read.
+    """
     visible = read_visible(connection, query.thread)
-    # The file of an id may depend on much older messages.
+    # A log with files must be read whole, because the file of an id may depend on much older messages.
     if len(visible.ranges) > MAX_RANGES or HAS_FILES.rows(connection, {"this": query.thread}):
         return None
     log = _LogReader(connection=connection, query=query, visible=visible)
@@ -210,7 +219,8 @@ def read_end(connection: Connection, query: EndQuery) -> LogEnd | MissingCounts 
     summary, upto = log.find_summary()
     summed = min(upto, turn - 1)
     old, history = log.sum_up(0, summed), log.sum_up(summed, log.find_window_start(turn, summed) - 1)
-    # A window always shows these messages, or has fewer than it may show.
+    # Do not sum up this part if it contains pinned messages, which a window always shows, or no messages that count
+    # towards a window.
     if history.pinned or not history.in_window:
         history = _MessageSums()
     if old.count + history.count < max(query.least, 1) or 1 in (old.count, history.count):
@@ -271,7 +281,7 @@ class _LogReader:
         return None, 0
 
     def find_window_start(self, turn: int, after: int) -> int:
-        """Return the number of the user message at which the window of history begins, after `after`."""
+        """Return the number at which the window of history begins: that of a user message, or the number after `after`."""
         if self.query.history is None:
             return after + 1
         rest = self.query.history
@@ -307,7 +317,7 @@ class _LogReader:
         return total
 
     def make_placeholder(self, sums: _MessageSums) -> Iterator[UnreadMessages]:
-        """Yield the placeholder of some unread messages."""
+        """Yield a placeholder for unread messages, if there are any."""
         if sums.count:
             first, last = (cast("str", self._rows(FIND_ID, number=number)[0][0]) for number in (sums.first, sums.last))
             newest = from_micros(sums.newest)
@@ -318,7 +328,10 @@ class _LogReader:
 
 
 def _is_whole(entries: Sequence[Entry], visible: VisibleNumbers, last: int, is_windowed: bool) -> bool:
-    """Return True if no entry read needs an unread one: a rollback its message, a result its call, a file its place."""
+    """Return True if the entries read do not depend on unread ones.
+
+    A rollback needs its message, a result its call, and a file its place.
+    """
     tail = [entry for entry in entries if (entry.seq or 0) > last]
     expected = [entry for entry in tail if type(entry) not in ROLLBACK_MARKERS and (entry.seq or 0) in visible]
     if list(view(tail).entries) != expected:

@@ -1,6 +1,6 @@
-"""Admission of runs: the thread (P5), its other runs (P6), answers to interrupts, limits of the user, and the new row.
+"""Admission of runs: checks of the thread (P5), its other runs (P6), interrupts and limits, then the new row.
 
-A repeated request gets the run that it made before (P4).
+A repeated request gets the run of the first request (P4).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ DOES = {"running": "is active", "queued": "is queued"}
 INTERRUPTED = "another run was started in its place"
 CANNOT_RESUME = "Another run of this thread is active or queued. Wait for its end before you answer an interrupt."
 DELETED = "Thread {thread!r} was deleted just now. Send the run again."
-# Seconds after which a caller at a limit may retry: runs may end at any moment.
+# Seconds after which a caller at a limit may retry. Runs may end at any moment.
 RETRY_SECONDS = 5.0
 
 ADMISSION_COLUMNS = ("id", "name", "owner", "thread", "input", "response_id", "digest")
-# A run's row before its first claim.
+# Values in the row of a run before its first claim.
 NEW_RUN: dict[str, str | int | None] = {
     "status": "queued",
     **dict.fromkeys(("fence", "losses", "failures", "too_long", "calls", "last_event"), 0),
@@ -61,7 +61,7 @@ UPDATE_TO_CANCEL = update(RUNS).where(RUNS.c.id == bindparam("this"), RUNS.c.can
 CANCEL = Statement(UPDATE_TO_CANCEL.where(RUNS.c.status != "ended").values(cancel=param("reason", RUNS.c.cancel)))
 COUNT = literal_column("count(*)", Integer)
 _is_active_here = and_(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"))
-# One query: by status alone, a database would scan the runs of all users.
+# Both counts in one query: filtered by status alone, a database would scan the runs of all users.
 _active_here = func.coalesce(func.sum(case((_is_active_here, 1), else_=0)), 0)
 _counts = cast("Select[*tuple[object, ...]]", select(COUNT, _active_here))
 COUNT_OF_USER = Statement(_counts.select_from(RUNS).where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
@@ -97,12 +97,12 @@ class _Slot(NamedTuple):
 
 
 def admit(connection: Connection, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
-    """Store a run with its input, and its thread if new. The same request again changes nothing (P4).
+    """Store a run with its input. Create the thread if it is new. A repeated request changes nothing (P4).
 
-    If the thread is free and `who` is given, claim the run for `who`. Raise Conflict for another request under its
-    name.
+    If the thread is free and `who` is given, claim the run for `who`. Raise Conflict for a different request under the
+    same name.
     """
-    # One admission per user and per thread at a time: two concurrent ones could both pass a limit.
+    # Admit one run per user and per thread at a time, because two concurrent admissions could both pass a limit.
     lock_user(connection, admission.owner)
     lock_thread(connection, admission.thread)
     if repetition := _find_repetition(connection, admission):
@@ -114,7 +114,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     slot = _check_limits(connection, admission, who)
     values = make_row(admission, agent)
     if who and slot.is_free:
-        # As a claim would set them.
+        # Set the same values as a claim.
         until = to_micros(admission.created + who.lease)
         values |= {"status": "running", "fence": 1, "started": values["created"]}
         values |= {"node": who.node, "boot": who.boot, "lease_until": until}
@@ -123,7 +123,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
         row = {**dict.fromkeys(NAMES), **values, **thread_columns, "tier": rows[0][0]}
         run = parse_run([row[name] for name in NAMES])
         return AdmissionResult(run=run, is_new=True, interrupted=slot.interrupted)
-    # Another process admitted the same name after our check.
+    # Another process admitted a run with this name after the check above.
     repetition = _find_repetition(connection, admission)
     if repetition is None:
         raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
@@ -131,14 +131,15 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
 
 
 def make_row(admission: Admission, agent: str) -> dict[str, Value]:
-    """Return the columns of a new run."""
+    """Return the column values of a new run."""
     values = {name: getattr(admission, name) for name in ADMISSION_COLUMNS}
     return {**values, **NEW_RUN, "agent": agent, "created": to_micros(admission.created)}
 
 
 def enter_thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:
-    """Return the agent of a thread (C4) and the thread's columns of a run. Create a new thread; reject another user's
-    (P5).
+    """Return the agent of a thread (C4) and the columns of a run that come from the thread.
+
+    Create a new thread. Reject a thread of another user (P5).
     """
     created, id = to_micros(admission.created), admission.thread
     values = {"id": id, "owner": admission.owner, "agent": admission.agent or admission.fallback}
@@ -153,7 +154,10 @@ def enter_thread(connection: Connection, admission: Admission) -> tuple[str, Sta
 
 
 def find_thread(connection: Connection, admission: Admission) -> tuple[str | None, StatementValues] | None:
-    """Return the agent of an existing thread and the thread's columns of a run. Another user's raises NotFound (P5)."""
+    """Return the agent of an existing thread and the columns of a run that come from the thread.
+
+    Raise NotFound for a thread of another user (P5).
+    """
     rows = FIND_THREAD.rows(connection, {"this": admission.thread})
     if not rows:
         return None
@@ -172,7 +176,7 @@ def find_by_name(connection: Connection, owner: str, name: str) -> tuple[StoredR
 
 
 def repeat_admission(run: StoredRun, *, is_same: bool) -> AdmissionResult:
-    """Return the run of an earlier request with this name. Raise Conflict if that was another request."""
+    """Return the run of an earlier request with the same name. Raise Conflict if that request was different."""
     if not is_same:
         raise Conflict(f"Run {run.name!r} was started before, with another input. Use a new runId.")
     return AdmissionResult(run=run, is_new=False)
@@ -185,16 +189,16 @@ def _find_repetition(connection: Connection, admission: Admission) -> AdmissionR
     run, digest = match
     if digest is not None and admission.digest is not None:
         return repeat_admission(run, is_same=digest == admission.digest)
-    # As text: in Python, 1, 1.0 and True are equal.
+    # Compare as text, because 1, 1.0 and True are equal in Python.
     texts = {orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS) for json in (run.input, admission.input)}
     return repeat_admission(run, is_same=len(texts) == 1)
 
 
 def _find_same_answers(connection: Connection, admission: Admission) -> str | None:
-    """Return the run that already brought the same answers to interrupts, or None if this run may bring them.
+    """Return the earlier run with the same answers to interrupts, or None if this run may answer them.
 
-    Raise Conflict for answers to nothing pending. An open run may have answered, or may still ask: while there is one,
-    accept only a repetition of its answers.
+    Raise Conflict if no interrupt is pending. While a run is open, accept only a repetition of its answers, because
+    that run may have answered already or may still ask.
     """
     request = admission.parsed
     if request is None or not request.resume:
@@ -213,7 +217,7 @@ def _read_answers(body: bytes) -> tuple[ResumeItem, ...]:
     try:
         return stored_input(body).resume
     except (WireError, ValueError):
-        # The run itself reports this.
+        # An unreadable input has no answers. The run itself reports the problem.
         return ()
 
 

@@ -25,7 +25,7 @@ REPLY = "reply"
 FIND = Statement(select(CALLS.c.number).where(CALLS.c.run == bindparam("of"), CALLS.c.number == bindparam("call")))
 # Prefix of bytes that are stored uncompressed. Compressed data starts with another byte.
 UNCOMPRESSED = b"\0"
-# For fewer bytes, compression costs more than it saves.
+# Bytes below which compression costs more than it saves.
 MIN_COMPRESSED_BYTES = 512
 NO_PAGE = "The page of call {n} cannot be restored: {damaged} is damaged or missing. The call shows what is left."
 NO_MANIFEST = "The manifest of call {n} is damaged or of another version, so the call cannot be compared."
@@ -51,7 +51,7 @@ class CallSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadCall:
-    """A model call of a thread: its run, and two figures of its manifest (None: damaged) instead of the manifest."""
+    """A model call of a thread: its run, and two figures from its manifest. None means that the manifest is damaged."""
 
     run: str
     summary: CallSummary
@@ -61,7 +61,7 @@ class ThreadCall:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedCall:
-    """A model call with its checked page. If `damaged` names a segment or the digest, `body` is None."""
+    """A model call with its checked page. If damaged, `damaged` names the segments or the digest and `body` is None."""
 
     summary: CallSummary
     body: bytes | None
@@ -110,7 +110,7 @@ class Calls(Repository):
 
     @read_transaction
     def read(self, connection: Connection, run: str, number: int) -> CheckedCall:
-        """Return a model call with its page, each segment checked against its hash. Report damage, do not raise."""
+        """Return a model call with its page. Check each segment against its hash, and report damage in the result."""
         thread = _find_thread(connection, run)
         row = connection.execute(select(CALLS).where(CALLS.c.run == run, CALLS.c.number == number)).one_or_none()
         if row is None:
@@ -119,7 +119,7 @@ class Calls(Repository):
         rows = connection.execute(chain.where(CALLS.c.run == run, CALLS.c.number <= number)).all()
         page = list(_join_hashes(rows))[-1]
         segments = _read_segments(connection, thread, set(page))
-        # Punctuation segments repeat within a page.
+        # Check each segment once, because punctuation segments repeat within a page.
         data = {hash: _unpack_or_none(segments.get(hash)) for hash in dict.fromkeys(page)}
         damaged = [hash.hex() for hash, segment in data.items() if segment is None or sha256(segment).digest() != hash]
         if sha256(b"".join(page)).hexdigest() != row.digest:
@@ -132,7 +132,7 @@ class Calls(Repository):
 
     @read_transaction
     def find_previous(self, connection: Connection, run: str, number: int) -> tuple[str, int] | None:
-        """Return run and number of the previous call of the thread for the same purpose, or None."""
+        """Return the run and the number of the thread's previous call for the same purpose, or None."""
         query = select(RUNS.c.thread, RUNS.c.number, CALLS.c.purpose).join(CALLS, CALLS.c.run == RUNS.c.id)
         thread, place, purpose = connection.execute(query.where(RUNS.c.id == run, CALLS.c.number == number)).one()
         is_earlier = or_(RUNS.c.number < place, and_(RUNS.c.id == run, CALLS.c.number < number))
@@ -140,8 +140,9 @@ class Calls(Repository):
 
     @read_transaction
     def find_answered(self, connection: Connection, run: str, number: int) -> tuple[str, int] | None:
-        """Return run and number of this or the newest earlier reply call of the thread with usage. Other calls left no
-        cache.
+        """Return the run and the number of this call or the newest earlier reply call of the thread with usage.
+
+        Calls without usage leave nothing in the provider's cache.
         """
         place = select(RUNS.c.thread, RUNS.c.number).where(RUNS.c.id == run).subquery()
         is_earlier = or_(RUNS.c.number < place.c.number, and_(RUNS.c.id == run, CALLS.c.number <= number))
@@ -154,7 +155,7 @@ class Calls(Repository):
         check_owner(connection, owner, id)
         query = select(CALLS).join(RUNS, CALLS.c.run == RUNS.c.id).where(RUNS.c.thread == id)
         rows = connection.execute(query.order_by(RUNS.c.number.desc(), CALLS.c.number.desc()).limit(limit))
-        # One manifest at a time: they are large.
+        # Read one manifest at a time, because manifests are large.
         return tuple([_parse_thread_call(row.run, _parse_summary(row)) for row in rows])
 
 
@@ -166,7 +167,7 @@ def page_of(call: CheckedCall) -> bytes:
 
 
 def sent_page(call: CheckedCall) -> SentPage:
-    """Return a call in a form that can be compared. Raise Conflict if it is damaged."""
+    """Return a call as a page that can be compared. Raise Conflict if the call is damaged."""
     summary, body = call.summary, page_of(call)
     try:
         manifest = read_manifest(load_object(summary.manifest or b"") or {})
@@ -189,7 +190,7 @@ def _find_thread(connection: Connection, run: str) -> str:
 
 
 def _join_hashes(rows: Sequence[Row[*tuple[object, ...]]]) -> Iterator[list[bytes]]:
-    """Yield the hashes of each page."""
+    """Yield the segment hashes of each page."""
     page: list[bytes] = []
     for row in rows:
         page = page[: row.shared] + split(row.hashes)

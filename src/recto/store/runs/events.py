@@ -19,11 +19,11 @@ from recto.store.runs.run_rows import find_run
 from recto.store.schema import EVENTS, RUNS
 from recto.store.statement import Statement
 
-# Limits of a page for readers, and of a query of a snapshot.
+# Limits of a page for readers, and of one query for a snapshot.
 PAGE_BYTES = 2**20
 QUERY_EVENTS, QUERY_BYTES = 1_000, 2**24
-# With more writing runs than these, wait a moment to collect a batch: one commit per delta of a thousand streams would
-# take most of a core, and no reader notices so small a delay.
+# Batch size above which the writer pauses after a write, to collect the next batch. One commit per delta of a thousand
+# streams would take most of a core, and readers do not notice this delay.
 FEW, GATHER_SECONDS = 4, 0.01
 
 _Waiting: TypeAlias = list[tuple[RunEvents, asyncio.Future[RecordResult]]]
@@ -33,7 +33,7 @@ _candidates = _sizes.order_by(EVENTS.c.number).limit(bindparam("most")).subquery
 _before = (func.sum(_candidates.c.size).over(order_by=_candidates.c.number) - _candidates.c.size).label("before")
 _sums = select(_candidates.c.number, _before).subquery()
 _last = select(func.max(_sums.c.number)).where(_sums.c.before < bindparam("size", type_=Integer)).scalar_subquery()
-# Events within a byte limit. Bodies are joined last, so skipped ones are never read.
+# Statement for events within a byte limit. Joins the bodies last, so that bodies of skipped events are never read.
 EVENTS_AFTER = Statement(
     select(EVENTS.c.number, EVENTS.c.body).where(_is_after, EVENTS.c.number <= _last).order_by(EVENTS.c.number)
 )
@@ -42,8 +42,9 @@ HAS_EVENTS = Statement(select(EVENTS.c.number).where(EVENTS.c.run == bindparam("
 
 @dataclass(frozen=True, kw_only=True)
 class RunSnapshot:
-    """A run with its events and its thread's log: the whole log while the run is open, later the log as the run left
-    it.
+    """A run with its events and its thread's log.
+
+    While the run is open, the log is complete; afterwards, it is the log as the run left it.
     """
 
     run: StoredRun
@@ -62,7 +63,7 @@ class RunSnapshot:
 
     @property
     def last(self) -> int:
-        """Number of the event to continue from; 0 before the input is in the log."""
+        """Number of the event after which to continue; 0 before the input is in the log."""
         return self.events[-1].number if self.events and self.has_input else 0
 
 
@@ -86,7 +87,7 @@ class EventBatch:
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        # Cached: the lookup is a system call.
+        # Cached, because the lookup is a system call.
         return asyncio.get_running_loop()
 
     async def close(self) -> None:
@@ -100,7 +101,7 @@ class EventBatch:
             await self._write(self._current)
             if len(self._current) > FEW:
                 await asyncio.sleep(GATHER_SECONDS)
-        # Reset without an await after the last check: a later event starts a new task.
+        # There is no await between the last check and this reset, so a later event starts a new task.
         self._writing = None
 
     def _cancel_pending(self, writing: asyncio.Task[None]) -> None:
@@ -135,7 +136,7 @@ class Events(Repository):
         self._batch = EventBatch(database)
 
     def add(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[RecordResult]:
-        """Add events of a run, in one write with those of other runs. Fail with LeaseLost like `Runs.record`."""
+        """Add events of a run in one write with the events of other runs. Raise LeaseLost like `Runs.record`."""
         return self._batch.add(lease, events)
 
     @read_transaction
@@ -152,7 +153,7 @@ class Events(Repository):
 
     @read_transaction
     def has_any(self, connection: Connection, run: str) -> bool:
-        """Return True if events of a run are stored. Cleanup deletes those of old runs."""
+        """Return True if events of a run are stored. Cleanup deletes the events of old runs."""
         return bool(HAS_EVENTS.rows(connection, {"this": run}))
 
     @read_transaction

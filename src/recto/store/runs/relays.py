@@ -1,7 +1,7 @@
-"""Relayed requests of other agents (X3). Each is a run of one call that no worker claims.
+"""Relayed requests of other agents (X3). Each request is a run of one call that no worker claims.
 
-The run is stored as ended with the outcome `unanswered`, so that nothing continues it if the server is lost while the
-reply streams. The run's name identifies the conversation and is found by its index.
+The run is stored as ended with the outcome `unanswered`, so that no worker continues it if the server is lost while the
+reply streams. The run's name identifies the conversation; an index makes it searchable.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Relays(Repository):
             values = make_row(admission, agent) | {"status": "ended", "node": call.node, "calls": call.call.number}
             values["owner_is"] = admission.owner
             if not ADD_RUN.rows(connection, values):
-                # The same request was sent before and keeps the name by which the conversation is found.
+                # The same request was sent before. That run has the name by which the conversation is found, so use
+                # another name.
                 ADD_RUN.rows(connection, {**values, "name": f"{admission.name}-{admission.id}"})
             START.count(connection, {"this": admission.id, "now": to_micros(now)})
             growth = {"this": admission.thread, "more": 0, "now": to_micros(now), "first_words": call.title}
@@ -125,13 +126,13 @@ class Relays(Repository):
 
 
 def _find_newest(connection: Connection, owner: str, thread: str) -> tuple[str, datetime] | None:
-    """Return name and time of the newest request in a thread of an owner."""
+    """Return the name and the time of the newest request in a thread of an owner."""
     rows = cast("Sequence[tuple[str, int]]", NEWEST.rows(connection, {"of": thread, "owner_is": owner}))
     return (rows[0][0], from_micros(rows[0][1])) if rows else None
 
 
 def _list_steps(connection: Connection, requests: Sequence[StoredRequest]) -> tuple[FoldStep, ...]:
-    """Return the fold steps of these requests' runs. Another branch of the conversation has its own steps."""
+    """Return the fold steps of the runs of these requests. Other branches of the conversation have other steps."""
     runs, threads = {request.run for request in requests}, dict.fromkeys(request.thread for request in requests)
     rows = [row for thread in threads for row in STEPS.rows(connection, {"of": thread}) if row[4] in runs]
     steps = [

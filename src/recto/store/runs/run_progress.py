@@ -24,9 +24,9 @@ from recto.store.runs.spending import add_savings, add_spending
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, to_micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
 
-# Events of one run, under its lease.
+# Events of one run, with the lease under which they are written.
 RunEvents: TypeAlias = tuple[Lease, Sequence[bytes]]
-# Fields that a change sets in the run's row; None leaves one as it is.
+# Fields that a change sets in the run's row. None leaves a field unchanged.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL_COLUMNS = ("number", "purpose", "model", "digest", "shared", "hashes")
 CALL_END_COLUMNS = ("ended", "first_token", "finish", "usage", "price", "error")
@@ -34,7 +34,7 @@ CALL_END_COLUMNS = ("ended", "first_token", "finish", "usage", "price", "error")
 _with_events = UPDATE_HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
 _fields = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
 _returned = (RUNS.c.last_event, RUNS.c.cancel)
-# Deltas are most of the writes and change nothing else.
+# Statement for deltas, which are most of the writes and change no other field.
 COUNT_EVENTS = Statement(_with_events.returning(*_returned))
 UPDATE = Statement(_with_events.values(_fields).returning(*_returned))
 END = Statement(
@@ -74,7 +74,7 @@ END_CALL = Statement(
 
 
 def record(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
-    """Write a change under its fence. Raise LeaseLost and write nothing if another worker has the run."""
+    """Write a change under its lease. Raise LeaseLost and write nothing if another worker has the run."""
     last_event, cancel = _update_run(connection, lease, change, now)
     ADD_EVENT.run_many(connection, _make_event_rows(lease, change.events, last_event))
     last_seq = append_entries(connection, lease.thread, change, now, run=lease.run) if change.entries else 0
@@ -96,7 +96,7 @@ def measure_change(change: RunChange) -> int:
 
 
 def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[RecordResult | LeaseLost]:
-    """Add events of many runs, each under its own fence. A lost lease does not affect the other runs."""
+    """Add events of many runs, each under its own lease. A lost lease does not affect the other runs."""
     outcomes: dict[int, RecordResult | LeaseLost] = {}
     rows: list[StatementValues] = []
     # Sorted, so that two processes that update the same rows cannot deadlock.
@@ -135,7 +135,7 @@ def _update_run(connection: Connection, lease: Lease, change: RunChange, now: da
 
 
 def _check_lease(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
-    """Return last event and cancel reason of the updated row. Raise LeaseLost if there is none."""
+    """Return the last event and the cancel reason of the updated row. Raise LeaseLost if no row was updated."""
     if not rows:
         raise LeaseLost(run=lease.run, fence=lease.fence)
     return cast("tuple[int, str | None]", tuple(rows[0]))
@@ -149,7 +149,10 @@ def clean_text(text: str | None) -> str | None:
 def append_entries(
     connection: Connection, thread: str, change: RunChange, now: datetime, *, run: str | None = None
 ) -> int:
-    """Append entries to a log; `run` wrote them, else the user did. Return the number of the last."""
+    """Append entries to a log. `run` is the run that wrote them; None means the user.
+
+    Return the number of the last entry.
+    """
     entries, counts = change.entries, change.counts
     growth: StatementValues = {"this": thread, "more": len(entries), "now": to_micros(now)}
     message = next((entry for entry in entries if isinstance(entry, UserMessage)), None)
@@ -186,7 +189,10 @@ def _make_title(message: UserMessage) -> str | None:
 
 
 def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) -> None:
-    """Set the thread's skill to its newest visible change (S4). A rollback or undo may make an older one visible."""
+    """Set the thread's skill to its newest visible skill change (S4).
+
+    A rollback or an undo may reveal an older change.
+    """
     kinds = {type(entry) for entry in entries}
     if kinds.isdisjoint({SkillChanged, *ROLLBACK_MARKERS}):
         return

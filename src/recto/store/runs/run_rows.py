@@ -1,4 +1,4 @@
-"""Rows of runs: columns, parsing, lookup, the owner of their thread, and the condition of writes under a lease."""
+"""Rows of runs: columns, parsing, lookup, the owner of the thread, and the condition for writes under a lease."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recto.store.schema import EVENTS, RUNS, THREADS, from_micros
 from recto.store.statement import Statement, Value, insert_into
 
 NAMES = [field.name for field in fields(StoredRun)]
-# Columns of a run that come from its thread's row.
+# Columns of a run that come from the row of its thread.
 THREAD_COLUMNS = {"last_seq": THREADS.c.last_seq, "thread_created": THREADS.c.created}
 COLUMNS = [
     *[RUNS.c[name] for name in NAMES if name not in THREAD_COLUMNS],
@@ -30,7 +30,7 @@ FIND = Statement(
         RUNS.c.owner == bindparam("owner_is"), or_(RUNS.c.id == bindparam("id_is"), RUNS.c.name == bindparam("id_is"))
     )
 )
-# Condition of every write for a run: the run is active under this fence.
+# Condition of every write for a run: the run is active and has this fence.
 IS_HELD = and_(RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running")
 UPDATE_HELD = update(RUNS).where(IS_HELD)
 IS_OWN_THREAD = and_(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
@@ -51,7 +51,7 @@ def lease_values(lease: Lease) -> dict[str, Value]:
 
 def find_run(connection: Connection, owner: str, id: str) -> StoredRun:
     """Return a run by the server's id or the client's name (P7). Raise NotFound for another user's run."""
-    # A client may have used the id of one run as the name of another: the server's id wins.
+    # The server's id takes precedence, because a client may have used the id of one run as the name of another.
     runs = [parse_run(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
     if not runs:
         raise NotFound(what="run", id=id)

@@ -43,7 +43,7 @@ from recto.store.statement import Statement, StatementValues, param, savepoint
 
 LOST_REPLY = "The server was lost before the reply was whole."
 _other = RUNS.alias()
-# Its thread is idle and has no older queued run.
+# A run is blocked while its thread has an active run or an older queued one.
 _before = and_(_other.c.status == "queued", _other.c.number < RUNS.c.number)
 _is_blocked = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
 _candidates = (
@@ -63,7 +63,7 @@ CLAIM = Statement(
     .values(
         status="running",
         fence=RUNS.c.fence + 1,
-        # Releasing a run clears the name; a run that still has one was lost.
+        # Releasing a run clears the name of the boot, so a run that still has one lost its worker.
         losses=RUNS.c.losses + case((RUNS.c.boot.is_not(None), 1), else_=0),
         node=param("my_node", RUNS.c.node),
         boot=param("my_boot", RUNS.c.boot),
@@ -79,7 +79,7 @@ RECOVER = Statement(
     .where(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"), RUNS.c.boot != bindparam("my_boot"))
     .values(lease_until=param("now", RUNS.c.lease_until), node=null())
 )
-# Relayed requests (X3) of a lost server will get no reply.
+# Statement that ends the relayed requests (X3) of a lost server, because they will get no reply.
 END_RELAYED = Statement(
     update(RUNS)
     .where(RUNS.c.status == "ended", RUNS.c.node == bindparam("my_node"), RUNS.c.outcome == UNANSWERED)
@@ -99,7 +99,7 @@ OPEN_RUNS = Statement(
     .where(RUNS.c.thread == bindparam("this"), RUNS.c.owner == bindparam("owner_is"), text(IS_OPEN))
     .order_by(RUNS.c.number)
 )
-# Inputs may be long, and lists do not show them.
+# Lists omit the input, which may be long.
 LIST_COLUMNS = [literal(b"").label("input") if column is RUNS.c.input else column for column in COLUMNS]
 
 
@@ -117,7 +117,7 @@ class Runs(Repository):
     async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
         """Store a run with its input, and claim it for `who` if its thread is free.
 
-        The same request again returns the same run (P4); raise Conflict for another request under its name.
+        A repeated request returns the same run (P4). Raise Conflict for a different request under the same name.
         """
         work = partial(admit, admission=admission, who=who)
         return await self.database.write(work, size=len(admission.input))
@@ -139,22 +139,23 @@ class Runs(Repository):
 
     @read_transaction
     def find_of_any_user(self, connection: Connection, id: str) -> tuple[StoredRun, ...]:
-        """Return the run with this server id, else all runs with this name, of any user. For administrators."""
+        """Return the run with this server id, else all runs with this name, of any user. Only for administrators."""
         query = select(*COLUMNS).where(or_(RUNS.c.id == id, RUNS.c.name == id)).order_by(RUNS.c.number)
         runs = [parse_run(row) for row in connection.execute(query)]
         return tuple([run for run in runs if run.id == id] or runs)
 
     @read_transaction
     def read_opening_input(self, connection: Connection, thread: str, response_id: str) -> bytes | None:
-        """Return the request that opened a turn; None if its run was deleted."""
+        """Return the request that opened a turn; None if the run of that request was deleted."""
         query = select(RUNS.c.input).where(RUNS.c.thread == thread, RUNS.c.response_id == response_id)
         return connection.execute(query.order_by(RUNS.c.number).limit(1)).scalar_one_or_none()
 
     @read_transaction
     def find_repeated(self, connection: Connection, owner: str, name: str, digest: bytes) -> AdmissionResult | None:
-        """Return the run that the same request made before (P4); None if there is none, or only its input can tell.
+        """Return the run of an earlier identical request (P4).
 
-        Raise Conflict for another request under the same name.
+        Return None if there is no run of this name, or if its row has no digest and the inputs must be compared. Raise
+        Conflict for a different request under the same name.
         """
         match = find_by_name(connection, owner, name)
         if match is None or match[1] is None:
@@ -163,9 +164,9 @@ class Runs(Repository):
 
     @write_transaction
     def cancel(self, connection: Connection, run: StoredRun, cancel: Cancel) -> StoredRun:
-        """Store the request to end a run. An ended run stays as it is; the first reason stays.
+        """Store the request to end a run. An ended run does not change, and the first reason is final.
 
-        A run that was never claimed ends at once, with the events given, without waiting for its thread.
+        A run that was never claimed ends immediately, with the given events, without waiting for its thread.
         """
         values: StatementValues = {"this": run.id, "reason": cancel.reason}
         if CANCEL_QUEUED.count(connection, {**values, "now": to_micros(cancel.now), "events": len(cancel.events)}):
@@ -177,9 +178,9 @@ class Runs(Repository):
 
     @write_transaction
     def claim(self, connection: Connection, who: Claimant, now: datetime, limit: int) -> tuple[StoredRun, ...]:
-        """Claim up to `limit` runs, each under a new fence: first those whose lease expired, then queued ones.
+        """Claim up to `limit` runs, each under a new fence: first runs with an expired lease, then queued runs.
 
-        Of the queued runs, those of the user with the fewest active runs come first.
+        Among the queued runs, prefer the user with the fewest active runs.
         """
         expired = [cast("str", row[0]) for row in EXPIRED.rows(connection, {"now": to_micros(now), "most": limit})]
         runs = [run for id in expired if (run := _claim(connection, who, now, id))]
@@ -197,7 +198,7 @@ class Runs(Repository):
 
     @priority_write
     def release(self, connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
-        """Release runs: let their leases expire at a time."""
+        """Release runs: set the time at which their leases expire."""
         for lease in sorted(leases, key=_by_run):
             RELEASE.count(connection, {**lease_values(lease), "until": to_micros(at)})
 
@@ -211,12 +212,12 @@ class Runs(Repository):
 
     @priority_write
     def list_cancelled(self, connection: Connection, ids: Sequence[str]) -> tuple[str, ...]:
-        """Return those of these runs that are to end."""
+        """Return the given runs that have a request to end."""
         query = select(RUNS.c.id).where(RUNS.c.id.in_(ids), RUNS.c.cancel.is_not(None))
         return tuple(connection.execute(query).scalars())
 
     async def record(self, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
-        """Write a change under its fence. Raise LeaseLost and write nothing if another worker has the run."""
+        """Write a change under its lease. Raise LeaseLost and write nothing if another worker has the run."""
         work = partial(record, lease=lease, change=change, now=now)
         return await self.database.write(work, size=measure_change(change))
 
@@ -228,7 +229,7 @@ class Runs(Repository):
         if cursor is not None:
             last = select(RUNS.c.number).where(RUNS.c.thread == id, RUNS.c.id == decode_cursor(cursor)[1])
             query = query.where(RUNS.c.number < last.scalar_subquery())
-        # One row more shows if another page follows.
+        # Read one row more, to see if another page follows.
         rows = connection.execute(query.order_by(RUNS.c.number.desc()).limit(limit + 1)).all()
         runs = tuple([parse_run(row) for row in rows[:limit]])
         return RunList(runs=runs, next=encode_cursor(0, runs[-1].id) if len(rows) > limit else None)
@@ -240,12 +241,15 @@ class Runs(Repository):
 
 
 def _claim_fairly(connection: Connection, who: Claimant, now: datetime, limit: int) -> list[StoredRun]:
-    """Claim the oldest run of the user with the fewest active runs here, repeatedly, so that no user blocks others."""
+    """Claim the oldest run of the user with the fewest active runs on this node. Repeat up to the limit.
+
+    This prevents one user from blocking the others.
+    """
     owners = cast("Sequence[tuple[str, int]]", QUEUED_OWNERS.rows(connection, {}))
     if not owners:
         return []
     active = Counter([cast("str", row[0]) for row in ACTIVE_OWNERS.rows(connection, {"my_node": who.node})])
-    # Active runs here, number of the oldest queued run, user.
+    # Heap of tuples: active runs on this node, number of the oldest queued run, user.
     turns = [(active[owner], oldest, owner) for owner, oldest in owners]
     heapify(turns)
     runs: list[StoredRun] = []
@@ -272,11 +276,11 @@ def _claim(connection: Connection, who: Claimant, now: datetime, id: str) -> Sto
         with savepoint(connection):
             rows = CLAIM.rows(connection, {**values, "until": to_micros(now + who.lease), "now": to_micros(now)})
     except IntegrityError:
-        # Another worker activated a run of this thread after our query.
+        # Another worker activated a run of this thread after the query above.
         return None
     return parse_run(rows[0]) if rows else None
 
 
 def _by_run(lease: Lease) -> str:
-    # Rows are always locked in this order, so that two transactions cannot deadlock.
+    # Always lock rows in this order, so that two transactions cannot deadlock.
     return lease.run

@@ -32,13 +32,13 @@ from recto.store.statement import Statement, StatementValues, param
 USAGE = {"input": "inputTokens", "output": "outputTokens", "cached": "cachedInputTokens"}
 DAY_COLUMNS = ("day", *USAGE, "calls", "price")
 SAVING_KEY, SAVING_SUMS = ("owner", "day", "agent", "kind", "name"), ("calls", "tokens", "saved", "cost")
-# Sums of amounts that may be unknown.
+# Sums in which an amount may be unknown.
 MONEY = frozenset({"price", "saved", "cost"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class DailySpending:
-    """Usage of a user's calls on a day. `price` adds up the known prices; None if none is known."""
+    """Usage of a user's calls on a day. `price` is the sum of the known prices; None if no price is known."""
 
     day: str
     input: int = 0
@@ -52,7 +52,7 @@ class DailySpending:
 class DailySaving:
     """Savings of a rule (`fold`), or breaks with a cause (`break`), in the calls of an agent.
 
-    `saved` and `cost` add up the known amounts, in billionths; None if none is known.
+    `saved` and `cost` are sums of the known amounts, in billionths; None if no amount is known.
     """
 
     agent: str
@@ -98,7 +98,7 @@ _usage = _make_params(SPENDING, ("day", *USAGE, "price"))
 _saving = _make_params(SAVINGS, ("day", "kind", "name", "tokens", "saved", "cost"))
 _user = param("new_owner", SPENDING.c.owner)
 ADD_SPENDING = _make_adder(SPENDING, ("owner", "day"), {"owner": RUNS.c.owner, **_usage}, _is_run)
-# Without a WHERE, SQLite parses ON CONFLICT after SELECT as a join.
+# The WHERE is required, because SQLite would otherwise parse ON CONFLICT after SELECT as a join.
 ADD_SPENDING_OF_USER = _make_adder(SPENDING, ("owner", "day"), {"owner": _user, **_usage}, true())
 ADD_SAVING = _make_adder(SAVINGS, SAVING_KEY, {"owner": RUNS.c.owner, "agent": RUNS.c.agent, **_saving}, _is_run)
 SPENDING_OF_DAY = Statement(
@@ -157,7 +157,7 @@ def read_savings(
 ) -> list[DailySaving]:
     """Return a user's savings and prefix breaks between two days (UTC, inclusive), of one agent or of all."""
     columns, keys = SAVINGS.c, (SAVINGS.c.agent, SAVINGS.c.kind, SAVINGS.c.name)
-    # PostgreSQL sums integers into another type.
+    # Cast the sums, because PostgreSQL sums integers into another type.
     sums = [cast(func.sum(columns[name]), BigInteger).label(name) for name in SAVING_SUMS]
     is_between = columns.day.between(since.isoformat(), until.isoformat())
     query = select(*keys, *sums).where(columns.owner == owner, is_between)

@@ -1,6 +1,6 @@
-"""Deletion of old rows. Never changes a run that has not ended.
+"""Deletion of old rows. Runs that have not ended are never changed.
 
-Readers search for old rows; each piece is deleted in its own write, so that other writes wait for none of it long.
+Searches for old rows are reads. Each piece is deleted in its own write, so that other writes do not wait long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from recto.store.threads import deletion
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """Limits of age: events and calls of runs that ended before, threads unused since. None keeps all.
+    """Time limits for cleanup: events and calls of runs that ended earlier, and threads unused since. None deletes
+    nothing.
 
     `limit` is the number of runs, and of threads, per round.
     """
@@ -44,7 +45,7 @@ class CleanupCounts:
 
 
 class CleanupCursor(NamedTuple):
-    """The position of a search in runs ordered by their end."""
+    """The position of a search through runs, ordered by their end."""
 
     ended: int = 0
     run: str = ""
@@ -67,14 +68,20 @@ class StaleRun(NamedTuple):
 
 
 class UnusedSegments(NamedTuple):
-    """Segments that no call of a thread needs while `newest` is the number of its newest run."""
+    """Segments that no call of a thread needs.
+
+    The list is valid while `newest` is the number of the thread's newest run.
+    """
 
     hashes: Sequence[bytes] = ()
     newest: int | None = None
 
 
 async def clean(database: Database, retention: Retention, progress: CleanupProgress) -> CleanupCounts:
-    """Run one round of cleanup: up to `limit` runs' events, runs' calls and threads, and interrupted deletions."""
+    """Run one round of cleanup.
+
+    Handle up to `limit` each of interrupted deletions, unused threads, runs with old events and runs with old calls.
+    """
     events = calls = segments = threads = 0
     limit = retention.limit
     for thread in await database.read(partial(deletion.list_detached, limit=limit)):
@@ -105,7 +112,10 @@ async def clean(database: Database, retention: Retention, progress: CleanupProgr
 
 
 def _continue_after(stale: Sequence[StaleRun], limit: int) -> CleanupCursor:
-    """Return the position after the last run, or the start: rows may have been skipped, and more runs have ended."""
+    """Return the position after the last run. Return the start if the search reached the end.
+
+    The next search starts over, because rows may have been skipped and more runs have ended.
+    """
     return CleanupCursor(stale[-1].ended, stale[-1].run) if len(stale) == limit else CleanupCursor()
 
 
@@ -130,7 +140,7 @@ def find_runs_with_events(
 def find_runs_with_calls(
     connection: Connection, before: datetime, limit: int, after: CleanupCursor
 ) -> tuple[StaleRun, ...]:
-    """Return ended runs with old calls, in the order of their end. A thread with an open run is skipped."""
+    """Return ended runs with old calls, in the order of their end. Skip threads with an open run."""
     has_calls = and_(exists().where(CALLS.c.run == RUNS.c.id), ~_has_open_run(RUNS.c.thread))
     return _find_ended(connection, before, limit, after, has_calls)
 
@@ -138,7 +148,7 @@ def find_runs_with_calls(
 def _find_ended(
     connection: Connection, before: datetime, limit: int, after: CleanupCursor, condition: ColumnElement[bool]
 ) -> tuple[StaleRun, ...]:
-    # Not by status: a database would choose that column's index and then sort.
+    # Do not filter by status: a database would use the index of that column and then sort.
     is_after = or_(RUNS.c.ended > after.ended, RUNS.c.id > after.run)
     query = select(RUNS.c.id, RUNS.c.thread, RUNS.c.ended).where(
         RUNS.c.ended < to_micros(before), RUNS.c.ended >= after.ended, is_after, condition
@@ -167,7 +177,7 @@ def delete_calls(connection: Connection, thread: str, runs: Sequence[str]) -> in
 
 def find_unused_segments(connection: Connection, thread: str) -> UnusedSegments:
     """Return the segments that no call of a thread needs."""
-    # Read first, so that a later run changes it.
+    # Read this number first, so that a run that starts later changes it.
     newest = _find_newest(connection, thread)
     rows = connection.execute(select(SEGMENTS.c.hash).where(SEGMENTS.c.thread == thread)).scalars()
     unused = {bytes(hash) for hash in rows}
@@ -178,7 +188,7 @@ def find_unused_segments(connection: Connection, thread: str) -> UnusedSegments:
 
 
 def delete_segments(connection: Connection, thread: str, unused: UnusedSegments) -> int:
-    """Delete unused segments, unless a run has started since, which may use them."""
+    """Delete unused segments. Delete nothing if a run has started since, because it may use them."""
     if not _lock_if_idle(connection, thread) or _find_newest(connection, thread) != unused.newest:
         return 0
     is_unused = SEGMENTS.c.hash.in_(unused.hashes)

@@ -1,6 +1,7 @@
-"""Deletion of threads: detach from the owner first, then delete piece by piece so that no other write waits long.
+"""Deletion of threads. Each piece is deleted in its own write, so that other writes do not wait long.
 
-Each piece is its own write. A detached thread exists for no user; cleanup finishes an interrupted deletion.
+A thread is first detached from its owner: a detached thread exists for no user. Cleanup finishes an interrupted
+deletion.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from recto.store.runs.spending import add_spending
 from recto.store.schema import CALLS, DETACHED, EVENTS, FILE_REFS, IS_OPEN, LOG, RUNS, SEGMENTS, THREADS, from_micros
 from recto.store.threads.thread_rows import StoppedRun
 
-# Rows, and runs, per write: about ten milliseconds.
+# Rows and runs deleted per write, which takes about ten milliseconds.
 ROWS, RUNS_AT_ONCE = 1000, 20
 
 
@@ -42,7 +43,7 @@ def detach_threads(connection: Connection, ids: Sequence[str]) -> tuple[StoppedR
     """End the runs of locked threads and detach the threads from their owners. Count calls in progress as spent."""
     is_open = and_(RUNS.c.thread.in_(ids), text(IS_OPEN))
     columns = (RUNS.c.id, RUNS.c.name, RUNS.c.thread, RUNS.c.last_event)
-    # In the order in which workers lock them: a worker's write finishes first, or finds the run ended.
+    # Lock in the same order as workers: a worker's write finishes first, or finds that the run has ended.
     rows = connection.execute(select(*columns).where(is_open).order_by(RUNS.c.id).with_for_update()).all()
     calls = select(CALLS.c.run, CALLS.c.number, CALLS.c.manifest, CALLS.c.started)
     calls = calls.where(CALLS.c.run.in_([row.id for row in rows]), CALLS.c.ended.is_(None))
@@ -55,7 +56,10 @@ def detach_threads(connection: Connection, ids: Sequence[str]) -> tuple[StoppedR
 
 
 def _estimate_end(call: Row[*tuple[object, ...]]) -> CallEnd:
-    """Return a call as ended when it started, with the tokens counted in its page: its real end will not arrive."""
+    """Return an estimated end for a call whose real end will not arrive.
+
+    The end has the time of the start and the tokens counted in the page.
+    """
     try:
         manifest = load_object(unpack(call.manifest)) or {}
     except (zlib.error, ValueError):
@@ -107,7 +111,7 @@ def _delete_rows(connection: Connection, thread: str, key: Column[str]) -> bool:
 
 
 def _is_detached(thread: str) -> ColumnElement[bool]:
-    # Two processes may delete it. Once it is gone, a user may create a new one with its id.
+    # Two processes may delete the same thread. After the deletion, a user may create a new thread with its id.
     return select(THREADS.c.id).where(THREADS.c.id == thread, THREADS.c.owner == DETACHED).exists()
 
 

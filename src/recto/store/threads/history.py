@@ -18,11 +18,11 @@ from recto.store.schema import LOG, THREADS, to_micros
 from recto.store.statement import Statement, param
 from recto.store.threads.queued_messages import InputsNeeded, ParsedRuns, QueuedMessage, list_queued
 
-# The first query is for one message. If many are hidden, later queries are larger.
+# Size of the first query, which needs only one message, and of later queries, which grow if many messages are hidden.
 FIRST_BATCH, MAX_BATCH = 16, 1024
 
 _entries = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"))
-# Only indexed columns: with more conditions, a planner may read the whole log and sort it.
+# Condition on indexed columns only. With more conditions, a planner may read the whole log and sort it.
 _position = tuple_(param("until", LOG.c.time), param("below", LOG.c.seq))
 BEFORE = Statement(
     _entries.where(tuple_(LOG.c.time, LOG.c.seq) < _position)
@@ -40,9 +40,9 @@ LATEST_THREAD = Statement(
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryQuery:
-    """The requested day: of this thread or of the latest, before this date, in this time zone.
+    """The requested day: the newest day with messages before a date, in a time zone.
 
-    `queued_bytes` limits the queued requests that are parsed.
+    `thread` defaults to the latest thread. `queued_bytes` limits the queued requests that are parsed.
     """
 
     thread: str | None = None

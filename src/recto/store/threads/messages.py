@@ -113,9 +113,9 @@ class Messages(Repository):
         return await self._read_parsed(partial(list_queued, thread=thread, most_bytes=most_bytes))
 
     async def _read_parsed(self, read: Callable[..., Result | InputsNeeded]) -> Result:
-        """Repeat a read until no request is missing, so that the result comes from one transaction.
+        """Repeat a read until every needed request is parsed, so that the result comes from one transaction.
 
-        Requests are parsed one after another, off the event loop.
+        Parse one request at a time, off the event loop.
         """
         requests: ParsedRuns = {}
         while isinstance(result := await self.database.read(partial(read, requests=requests)), InputsNeeded):

@@ -1,4 +1,4 @@
-"""Queued user messages: those of runs that have not started, as they will enter the log."""
+"""Queued user messages: the messages of runs that have not started, as they will enter the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recto.store.runs.run_rows import COLUMNS, parse_run
 from recto.store.schema import LOG, RUNS
 from recto.store.statement import Statement
 
-# Includes claimed runs whose input is not in the log yet.
+# Condition that includes claimed runs whose input is not in the log yet.
 _is_queued = and_(RUNS.c.thread == bindparam("this"), RUNS.c.status != "ended", RUNS.c.entered == false())
 SIZES = Statement(select(RUNS.c.id, func.length(RUNS.c.input), RUNS.c.number).where(_is_queued).order_by(RUNS.c.number))
 QUEUED_RUNS = Statement(select(*COLUMNS).where(_is_queued, RUNS.c.number <= bindparam("last")).order_by(RUNS.c.number))
@@ -48,13 +48,13 @@ ParsedRuns: TypeAlias = Mapping[str, ParsedRun]
 
 @dataclass(frozen=True, kw_only=True)
 class InputsNeeded:
-    """Returned instead of a result: the inputs of these queued runs must be parsed first."""
+    """Result if the inputs of these queued runs must be parsed before the read can be repeated."""
 
     runs: tuple[StoredRun, ...]
 
 
 def parse_requests(runs: Sequence[StoredRun]) -> ParsedRuns:
-    """Parse the requests of runs, by run id. Slow, and needs no database."""
+    """Parse the requests of runs, and return them by run id. Parsing is slow and needs no database."""
     return {run.id: ParsedRun(run=run, messages=_parse_messages(run)) for run in runs}
 
 
@@ -75,7 +75,7 @@ def list_queued(
     used_ids = set(connection.execute(select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(ids))).scalars())
     view, messages = View(entries=read_turn(connection, thread)), list[QueuedMessage]()
     for run, request in [(item.run, item.messages) for item in runs]:
-        # The message may get another id than the client sent; nothing else of the run gets an id here.
+        # The message may get a different id from the one the client sent. No other id is assigned here.
         context = AdmittedRun(admitted_at=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
         message = queued_turn(view, request, context, used_ids)
         if message:
@@ -85,7 +85,7 @@ def list_queued(
 
 
 def _parse_messages(run: StoredRun) -> Sequence[Message]:
-    """Return the messages of a run's request; none if it is unreadable, which the run itself reports."""
+    """Return the messages of a run's request. Return none if the request is unreadable; the run itself reports that."""
     try:
         return stored_input(run.input).messages
     except (WireError, ValueError):

@@ -49,7 +49,7 @@ class StoppedRun:
 
 
 NAMES = [field.name for field in fields(StoredThread)]
-# A literal, so that the partial index of running runs applies.
+# The status is a literal, so that the database uses the partial index of running runs.
 _is_active = and_(RUNS.c.thread == THREADS.c.id, RUNS.c.status == literal_column("'running'"))
 COLUMNS = [*[THREADS.c[name] for name in NAMES[:-1]], select(RUNS.c.id).where(_is_active).scalar_subquery()]
 GET = Statement(select(*COLUMNS).where(IS_OWN_THREAD))

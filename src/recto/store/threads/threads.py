@@ -35,7 +35,7 @@ from recto.store.threads.thread_rows import (
     parse_thread,
 )
 
-# Longer lists of ids are cut.
+# Maximum number of ids in a result; longer lists are truncated.
 MOST_IDS = 1_000
 ADD_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "title", "title_by", "last_seq", "created", "updated"))
 MESSAGES_FROM = Statement(
@@ -80,7 +80,7 @@ class ThreadList:
 
 @dataclass(frozen=True, kw_only=True)
 class ForkOptions:
-    """A fork of a thread: its whole view, or the part before one of its user messages."""
+    """Options of a fork: it copies the whole view, or the part before one of the user messages."""
 
     thread: str
     id: str
@@ -91,7 +91,7 @@ class ForkOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RollbackOptions:
-    """The thread, the id of the new marker, and the time."""
+    """Options of a rollback: the thread, the id of the new marker, and the time."""
 
     thread: str
     id: str
@@ -108,7 +108,11 @@ class ThreadRolledBack:
 
 @dataclass(frozen=True, kw_only=True)
 class RollbackUndone:
-    """A thread after an undo: number and first ids of the restored messages, and whether another undo is possible."""
+    """A thread after an undo.
+
+    `count` is the number of restored messages, and `messages` contains their first ids. `can_undo` is True if another
+    undo is possible.
+    """
 
     thread: StoredThread
     count: int
@@ -137,7 +141,7 @@ class Threads(Repository):
             updated, id = decode_cursor(query.cursor)
             is_same_time = and_(THREADS.c.updated == updated, THREADS.c.id < id)
             threads = threads.where(THREADS.c.updated <= updated, or_(THREADS.c.updated < updated, is_same_time))
-        # One row more shows if another page follows.
+        # Read one row more, to see if another page follows.
         threads = threads.order_by(THREADS.c.updated.desc(), THREADS.c.id.desc()).limit(query.limit + 1)
         rows = connection.execute(threads).all()
         page = rows[: query.limit]
@@ -151,18 +155,18 @@ class Threads(Repository):
 
     @read_transaction
     def find_existing(self, connection: Connection, ids: Sequence[str]) -> frozenset[str]:
-        """Return those of these threads that exist, of any user."""
+        """Return the given threads that exist, of any user."""
         return frozenset(connection.execute(select(THREADS.c.id).where(THREADS.c.id.in_(ids))).scalars())
 
     @read_transaction
     def get_agent(self, connection: Connection, owner: str, id: str) -> str | None:
-        """Return the agent of a thread (C4); None if the owner has no such thread, which admission reports."""
+        """Return the agent of a thread (C4). Return None if the owner has no such thread; admission reports that."""
         rows = FIND_AGENT.rows(connection, {"this": id, "owner_is": owner})
         return cast("str | None", rows[0][0]) if rows else None
 
     @read_transaction
     def get_for_admission(self, connection: Connection, owner: str, id: str) -> AdmissionThread | None:
-        """Return the parts of a thread that admission needs (C4, P5, S4); None if it does not exist."""
+        """Return the fields of a thread that admission needs (C4, P5, S4); None if the thread does not exist."""
         rows = FIND_FOR_ADMISSION.rows(connection, {"this": id})
         if not rows:
             return None
@@ -204,7 +208,7 @@ class Threads(Repository):
 
         Runs, events and calls are not copied.
         """
-        # Cleanup might otherwise delete the thread's files before the fork refers to them.
+        # Lock the source, because cleanup might otherwise delete its files before the fork refers to them.
         lock_thread(connection, options.thread)
         source = get_thread(connection, owner, options.thread)
         visible = read_visible(connection, options.thread)
@@ -217,7 +221,7 @@ class Threads(Repository):
         if not ADD_THREAD.count(connection, {**row, "last_seq": 0, "created": now, "updated": now}):
             raise Conflict(f"Thread {options.id!r} exists already. Fork under a new id.")
         last = _copy_log(connection, visible, options)
-        # Copy all file ids: an id that was ever shown resolves in the fork too (F4).
+        # Copy all file ids, because an id that was ever shown must resolve in the fork too (F4).
         names = ["id", "body", "created", "attachment"]
         refs = select(literal(options.id), *[FILE_REFS.c[name] for name in names])
         refs = refs.where(FILE_REFS.c.thread == options.thread)
@@ -229,7 +233,7 @@ class Threads(Repository):
 
     @write_transaction
     def roll_back(self, connection: Connection, owner: str, options: RollbackOptions, *, to: str) -> ThreadRolledBack:
-        """Hide a user message and all that follows (R12): append a marker to the log of an idle thread.
+        """Append a marker to the log of an idle thread that hides a user message and all later messages (R12).
 
         Raise NotFound if the message is not visible, Conflict if a run of the thread is open.
         """
@@ -241,9 +245,9 @@ class Threads(Repository):
 
     @write_transaction
     def undo(self, connection: Connection, owner: str, options: RollbackOptions) -> RollbackUndone:
-        """Undo the last rollback, which hides the messages after it.
+        """Undo the last rollback. Hide the messages after that rollback.
 
-        Raise Conflict if there is none or a run of the thread is open.
+        Raise Conflict if there is no rollback to undo, or if a run of the thread is open.
         """
         before = _lock_idle(connection, owner, options.thread)
         if not before.can_undo:
@@ -274,7 +278,7 @@ def _has_title(connection: Connection, words: str) -> ColumnElement[bool]:
 
 
 def _copy_log(connection: Connection, visible: VisibleNumbers, options: ForkOptions) -> int:
-    """Copy each visible range, whose numbers are consecutive. Return the last number."""
+    """Copy each visible range. Entries within a range have consecutive numbers. Return the last number."""
     count, names = 0, ["id", "kind", "time", "body", "tokens", "counter"]
     for span in visible.ranges:
         number = (LOG.c.seq + (count + 1 - span.first)).label("number")

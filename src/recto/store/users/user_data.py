@@ -64,9 +64,9 @@ RUN_TABLE = ExportTable(
         *("created", "started", "ended", "input", "usage"),
     ),
 )
-# Without `error`: provider errors are for operators.
+# Omits `error`, because provider errors are for operators.
 CALL_COLUMNS = ("number", "purpose", "model", "digest", "started", "ended", "finish", "usage", "price")
-# The start of a table: a number below all numbers, else an empty text.
+# Key before the first row: 0 for tables with numbers, else an empty text.
 FIRST: Mapping[str, str | int] = {"entry": 0}
 
 
@@ -74,7 +74,8 @@ FIRST: Mapping[str, str | int] = {"entry": 0}
 class DeletedUser:
     """Numbers of deleted rows of a user, and the runs that had not ended.
 
-    `shares` are other users' datasets shared with this user. `blobs` are names to delete from the storage.
+    `shares` counts other users' datasets that were shared with this user. `blobs` are the names to delete from the
+    storage.
     """
 
     threads: int
@@ -116,20 +117,20 @@ async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
 
 
 async def _export_calls(database: Database, run: str) -> AsyncGenerator[bytes]:
-    """Yield the model calls of a run, each with its page; one in memory at a time."""
+    """Yield the model calls of a run with their pages. Only one page is in memory at a time."""
     calls = Calls(database)
     for summary in await calls.list_summaries(run):
         try:
             call = await calls.read(run, summary.number)
         except NotFound:
-            # Deleted during the export.
+            # The call was deleted during the export.
             return
         row = {name: _encode_value(name, getattr(summary, name)) for name in CALL_COLUMNS}
         yield dump({"type": "call", "run": run, **row, "page": _load_json(call.body) if call.body else None}) + b"\n"
 
 
 async def _rows(database: Database, table: ExportTable, id: str) -> AsyncGenerator[Mapping[str, object]]:
-    """Yield the rows of a user or a thread, a page per read."""
+    """Yield the rows of a user or a thread. Read one page of rows per transaction."""
     after: object = FIRST.get(table.kind, "")
     while rows := await database.read(partial(_read_rows, table=table, id=id, after=after)):
         for row in rows:
@@ -160,12 +161,15 @@ def _load_json(body: bytes) -> Json:
     try:
         return load(body)
     except ValueError:
-        # Not written by Recto: export as text.
+        # Recto did not write this value, so export it as text.
         return body.decode(errors="replace")
 
 
 async def delete_user(database: Database, owner: str, today: date | None = None) -> DeletedUser:
-    """Delete all data of a user except today's spending, which keeps the day's limit. Repeat after an interruption."""
+    """Delete all data of a user except today's spending, which is needed for the daily limit.
+
+    After an interruption, call this function again.
+    """
     threads, stopped = 0, list[StoppedRun]()
     while batch := await database.write(partial(_detach_threads, owner=owner)):
         ids, runs = batch
@@ -193,7 +197,7 @@ def _detach_threads(connection: Connection, owner: str) -> tuple[Sequence[str], 
     candidates = connection.execute(query).scalars().all()
     for id in candidates:
         lock_thread(connection, id)
-    # Query again: while we waited for the lock, a thread may have been deleted and recreated by another user.
+    # Query again, because another user may have recreated a deleted thread while this transaction waited for the lock.
     ids = connection.execute(query.where(threads.id.in_(candidates))).scalars().all()
     return (ids, detach_threads(connection, ids)) if candidates else None
 

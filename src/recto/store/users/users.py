@@ -1,6 +1,7 @@
 """Users: profiles, tiers, spending and savings.
 
-A change of a profile is merged by RFC 7396: null deletes, objects merge by name, all else is replaced.
+A change is merged into a profile by RFC 7396: null deletes a value, objects merge by name, all other values are
+replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from recto.store.users.user_data import DeletedUser, delete_user, export_user
 MAX_FIELDS, NAME_CHARACTERS, TIER_CHARACTERS, USER_CHARACTERS = 64, 64, 32, 256
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}")
 TIER = re.compile(rf"[a-z0-9_-]{{1,{TIER_CHARACTERS}}}")
-# Skills use these names for other values.
+# Names that skills use for other values.
 RESERVED = frozenset({"tier", "scenario", "skill_data"})
 NO_NAME = f"is not a valid name; use 1 to {NAME_CHARACTERS} letters and digits of ASCII, `_` or `-`"
 RESERVED_NAME = "is reserved; use another name"
@@ -51,11 +52,11 @@ class StoredProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileChange:
-    """Changes by name of field and skill; other names stay.
+    """Changes by the name of a field or a skill. Other names stay unchanged.
 
-    A value is merged into the stored one, or replaces it with `replaces`; None deletes it. `check` gets the changed
-    fields as they would be; if it raises, nothing changes. With the `lease` of a run, a write after the loss of that
-    lease raises LeaseLost.
+    A value is merged into the stored value, or replaces it if `replaces` is True; None deletes it. `check` receives the
+    changed fields and rejects the change by raising. With the `lease` of a run, a write raises LeaseLost after the
+    lease is lost.
     """
 
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -90,7 +91,7 @@ def _make_value_table(table: Table, name: str, what: str) -> _ValueTable:
 FIELDS = _make_value_table(PROFILE_FIELDS, "field", "fields")
 SKILLS = _make_value_table(SKILL_DATA, "skill", "skills with data")
 PROFILE_COLUMNS = ("owner", "tier", "updated")
-# Writing this row locks the profile until the end of the transaction.
+# Statement that locks a profile until the end of the transaction by writing its row.
 TOUCH = upsert(PROFILES, ("owner",), ("updated",), PROFILE_COLUMNS)
 SET_TIER = upsert(PROFILES, ("owner",), ("tier", "updated"), PROFILE_COLUMNS)
 FIND = Statement(select(PROFILES.c.tier, PROFILES.c.updated).where(PROFILES.c.owner == bindparam("owner_is")))
@@ -103,7 +104,7 @@ class Users(Repository):
     """Profiles, tiers, spending and savings of users."""
 
     async def read_fields(self, owner: str, names: Sequence[str]) -> Mapping[str, Json]:
-        """Return those of these fields that a user's profile has. Without names, make no query."""
+        """Return the given fields that a user's profile contains. Without names, run no query."""
         return await self._read_fields(owner, names) if names else {}
 
     @read_transaction
@@ -129,7 +130,8 @@ class Users(Repository):
     ) -> StoredProfile:
         """Merge a change into a profile (RFC 7396). Concurrent changes of one user are serialized, so both apply.
 
-        Raise WireError for an invalid name, InvalidRequest if the profile would be too large. Then nothing changes.
+        Raise WireError for an invalid name, InvalidRequest if the profile would be too large. After an error, the
+        profile is unchanged.
         """
         for name in (*change.fields, *change.skill_data):
             if not NAME.fullmatch(name):
@@ -149,14 +151,17 @@ class Users(Repository):
         for target, values, names in ((FIELDS, fields, change.fields), (SKILLS, skills, change.skill_data)):
             _write_values(connection, owner, target, {name: values.get(name) for name in names}, now)
         size = _measure_profile(connection, owner)
-        # A profile above a limit that was lowered may still shrink.
+        # If the limit was lowered, a larger profile may still shrink.
         if size > max(limit_bytes, before):
             raise InvalidRequest(FULL.format(size=size, most=limit_bytes), where="profile")
         return _read_profile(connection, owner)
 
     @write_transaction
     def set_tier(self, connection: Connection, owner: str, tier: str, now: datetime) -> None:
-        """Set a user's tier for runs admitted from now on. The user may be new. Raise WireError for an invalid tier."""
+        """Set the tier of a new or existing user. It applies to runs admitted from now on.
+
+        Raise WireError for an invalid tier.
+        """
         if not 0 < len(owner) <= USER_CHARACTERS or "\0" in owner or scrub(owner) != owner:
             raise WireError(where="user", problem=NO_USER)
         if not TIER.fullmatch(tier):
@@ -185,7 +190,7 @@ class Users(Repository):
         return export_user(self.database, owner)
 
     async def delete(self, owner: str, *, today: date | None = None) -> DeletedUser:
-        """Delete all data of a user except `today`'s spending, which keeps the day's limit."""
+        """Delete all data of a user except the spending of `today`, which is needed for the daily limit."""
         return await delete_user(self.database, owner, today)
 
 
@@ -216,7 +221,7 @@ def _read_profile(connection: Connection, owner: str) -> StoredProfile:
     for source in (FIELDS, SKILLS):
         columns = source.table.c
         query = select(columns[source.name], columns.body).where(columns.owner == owner)
-        # Sorted here, because databases collate differently.
+        # Sort here, because databases collate differently.
         values.append({name: load(body) for name, body in sorted(connection.execute(query).all())})
     fields, skills = values
     return StoredProfile(tier=tier, fields=fields, skill_data=skills, updated=from_micros(updated))

@@ -129,5 +129,5 @@ sa.Table(
 
 def upgrade() -> None:
     """Create these tables."""
-    # Unchecked: a table of another program must stop the migration.
+    # Do not check for existing tables: a table of another program must stop the migration.
     TABLES.create_all(op.get_bind(), checkfirst=False)

@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add them."""
+    """Add the columns, the indexes and the table of daily spending."""
     op.add_column("threads", sa.Column("title_by", sa.String(length=8), nullable=True))
     op.add_column("calls", sa.Column("price", sa.BigInteger(), nullable=True))
     op.create_index("ix_log_thread_time_seq", "log", ["thread", "time", "seq"], unique=False)

@@ -10,7 +10,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add them."""
+    """Add the indexes."""
     is_open = sa.text("status <> 'ended'")
     for name, columns in (("ix_runs_open_owner", ["owner"]), ("ix_runs_open_thread", ["thread", "id"])):
         op.create_index(name, "runs", columns, unique=False, sqlite_where=is_open, postgresql_where=is_open)

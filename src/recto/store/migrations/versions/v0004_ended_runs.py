@@ -10,6 +10,6 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Add them."""
+    """Add the index."""
     ended = sa.text("ended IS NOT NULL")
     op.create_index("ix_runs_ended", "runs", ["ended", "id"], unique=False, sqlite_where=ended, postgresql_where=ended)

@@ -67,5 +67,5 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("digest", sa.LargeBinary(), nullable=True))
     op.add_column("file_refs", sa.Column("attachment", sa.String(length=36), nullable=True))
     op.create_index("ix_file_refs_attachment", "file_refs", ["attachment"], unique=False)
-    # Unchecked: a table of another program must stop the migration.
+    # Do not check for existing tables: a table of another program must stop the migration.
     TABLES.create_all(op.get_bind(), checkfirst=False)

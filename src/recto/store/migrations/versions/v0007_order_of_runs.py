@@ -1,4 +1,7 @@
-"""The order of runs is a number that the database assigns, not the order of their ids, which several machines make."""
+"""A number for the order of runs, assigned by the database.
+
+Ids do not give an order, because several machines make them.
+"""
 
 from __future__ import annotations
 

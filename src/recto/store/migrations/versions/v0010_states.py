@@ -10,6 +10,6 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Add it."""
+    """Add the index of state changes to the log table."""
     is_state = sa.text("kind = 'state_changed'")
     op.create_index("ix_log_states", "log", ["thread", "seq"], sqlite_where=is_state, postgresql_where=is_state)

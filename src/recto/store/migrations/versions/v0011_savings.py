@@ -10,7 +10,7 @@ down_revision = "0010"
 
 
 def upgrade() -> None:
-    """Add it."""
+    """Add the table of savings."""
     op.create_table(
         "savings",
         sa.Column("owner", sa.Text(), nullable=False),
