@@ -148,7 +148,7 @@ def make_workspaces(settings: ServerSettings) -> Workspaces:
         search=settings.search,
         limits=settings.file_tools,
         private=tuple(private_paths(settings)),
-        # Settings are also private. Guarding keeps tools from creating missing ones.
+        # Settings files are also private. Guarding them keeps tools from creating missing ones.
         guarded=(*((settings.agents,) if settings.agents else ()), *_settings_files(settings), *code),
     )
 
@@ -184,9 +184,9 @@ def network_of(settings: ServerSettings) -> Network:
 
 
 def upstreams_of(settings: ServerSettings, *, gateway_only: bool) -> Mapping[ProviderSdk, Upstream]:
-    """Return the providers of the gateway. One with an invalid URL or key is skipped with a warning.
+    """Return the providers of the gateway. Skip a provider with an invalid URL or key, with a warning.
 
-    With `gateway_only`, it raises SettingsError instead.
+    With `gateway_only`, raise SettingsError instead.
     """
     timeouts = replace(settings.timeouts, first_byte=settings.gateway.first_byte)
     upstreams = dict[ProviderSdk, Upstream]()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from recto.files.fetch.outbound import Outbound
 
 
-# A storage that does not answer for so long when the server starts cannot be used.
+# Time limit of the storage check when the server starts, in seconds.
 START_SECONDS = 60.0
 ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - not bound here, only recognised
 
@@ -117,7 +117,7 @@ def make_library(settings: ServerSettings) -> Library:
 
 
 def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
-    """Return a function that makes the client for foreign urls on first use."""
+    """Return a function that makes the client for external URLs on first use."""
     networks = [part.strip() for part in settings.outbound.networks.split(",") if part.strip()]
 
     @cache
@@ -127,7 +127,7 @@ def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
         return Outbound(settings.outbound, allowance=networks, network=network_of(settings))
 
     if networks:
-        # Reports an invalid network at startup.
+        # Make the client now, to report an invalid network at startup.
         outbound()
     return outbound
 
@@ -146,7 +146,7 @@ def make_file_services(
 
 
 def has_reachable_urls(settings: ServerSettings) -> bool:
-    """Return True if providers can probably fetch our urls."""
+    """Return True if providers can probably fetch the URLs of this server."""
     if settings.pictures.image_urls is not None:
         return settings.pictures.image_urls
     host = urlsplit(settings.gate.public_url or "").hostname
@@ -156,7 +156,7 @@ def has_reachable_urls(settings: ServerSettings) -> bool:
 def make_live_tools(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry], schemas: Schemas
 ) -> LiveTools:
-    """Return the own and external tools of every agent. Starts nothing."""
+    """Return the own and external tools of every agent, without starting them."""
     services = make_services(settings, schemas)
     sources = {name: tool_sources(agent, own[name], services) for name, agent in agents.items()}
     return LiveTools(own, sources, {name: agent.confirm for name, agent in agents.items()})

@@ -206,7 +206,7 @@ async def _lifespan(plan: Plan, api: Api) -> AsyncGenerator[None]:
     async def stop() -> None:
         backend.runs.suggestions.stop()
         await dispatcher.stop()
-        # Before the store closes: incomplete uploads delete their files.
+        # Stop uploads before the store closes, because incomplete uploads delete their files.
         await backend.files.uploads.stop()
         runtime.hub.close()
 
@@ -236,7 +236,7 @@ def _tune_interpreter() -> None:
 
 
 async def _close(runtime: Runtime, library: Library, gateway: Gateway) -> None:
-    """Close the parts that others use last."""
+    """Close the shared parts, which the parts stopped earlier use."""
     await gateway.aclose()
     if runtime.tools.terminal:
         await runtime.tools.terminal.close()

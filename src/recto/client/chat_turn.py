@@ -140,7 +140,7 @@ class TurnState:
             match event:
                 case {"type": "TEXT_MESSAGE_CONTENT", "messageId": str(id), "delta": str(words)}:
                     before, self._last_message = self._last_message, id
-                    # One yield: a caller that stops here has still received the text.
+                    # Yield the separator together with the text, so that a caller who stops here has received the text.
                     yield words if before in ("", id) else SEPARATOR + words
                 case _:
                     pass

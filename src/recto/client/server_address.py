@@ -36,7 +36,7 @@ def find_server(url: str | None, token: str | None, environment: Mapping[str, st
     if host is None:
         raise SettingsError(name=URL, value=address, allowed=f"it is an address such as {DEFAULT_URL}")
     token = token or environment.get(TOKEN) or None
-    # The host may be a name, and the file missing or no text.
+    # The host may be a name. The token file may be missing or invalid.
     with suppress(OSError, ValueError):
         if token is None and (host == "localhost" or ip_address(host).is_loopback):
             file = Path(environment.get(DATA) or DEFAULT_DATA) / TOKEN_FILE

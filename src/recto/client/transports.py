@@ -50,7 +50,7 @@ class Transport(Protocol):
     """All operations that wait."""
 
     def send(self, request: ClientRequest) -> AbstractAsyncContextManager[ServerReply]:
-        """Send a request and return the response. Raise ServerUnreachable without one."""
+        """Send a request and return the response. Raise ServerUnreachable if none arrives."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -172,7 +172,7 @@ def _start_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-# A forked process has no threads.
+# A forked process does not inherit the thread of the loop.
 os.register_at_fork(after_in_child=_start_loop.cache_clear)
 
 

@@ -31,7 +31,7 @@ class _ActiveRun:
 
 
 class Dispatcher:
-    """Claims runs and starts a worker for each, until it is stopped."""
+    """The dispatcher of a process. It claims runs and starts a worker for each, until it is stopped."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Dispatcher:
             for task in late:
                 task.cancel()
             if late:
-                # Abandon a task that does not end: its lease expires and its fence is broken.
+                # Abandon a task that does not end. Once its lease expires, it can write nothing.
                 await asyncio.wait(late, timeout=self._settings.pause)
         for loop in self._loops:
             loop.cancel()
@@ -224,7 +224,7 @@ class Dispatcher:
         while True:
             await asyncio.sleep(pause)
             try:
-                # Retry a database that does not answer while the leases last.
+                # Time out early enough to retry before the leases expire.
                 async with asyncio.timeout(third):
                     await self._renew()
                 pause = third

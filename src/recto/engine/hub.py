@@ -29,7 +29,7 @@ class Notifier:
         self._waiter: asyncio.Future[None] | None = None
 
     def clear(self) -> None:
-        """Reset it."""
+        """Forget earlier notifications."""
         self._is_set = False
 
     def notify(self) -> None:
@@ -130,7 +130,10 @@ class Hub:
     async def follow_listener(
         self, listener: Listener, after: int, *, last: int | None = None, is_new: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent]]:
-        """Yield events like `follow`, for an existing listener. The store has no earlier events of a new run."""
+        """Yield events like `follow`, for an existing listener.
+
+        With `is_new`, the store has no events yet, so the listener does not query it first.
+        """
         listener.must_query = not is_new
         while not self._closed and (last is None or after < last):
             listener.notifier.clear()
@@ -177,7 +180,7 @@ class Hub:
         return await self._events.list_after(run, after, self._settings.page, self._settings.bytes)
 
     def _tick(self) -> None:
-        """Wake silent listeners, and those of runs in other processes: nothing else wakes them."""
+        """Wake silent listeners, and those of runs in other processes, because nothing else wakes them."""
         self._is_ticking = bool(self._channels) and not self._closed
         if not self._is_ticking:
             return

@@ -17,18 +17,18 @@ NextStep: TypeAlias = Literal["call_model", "compact", "run_tools", "wait_for_cl
 
 
 class OneTimeEvent:
-    """An event that happens once. Code can wait for it beside other futures without a task of its own."""
+    """An event that happens once. Code can wait for `future` together with other futures, without another task."""
 
     def __init__(self) -> None:
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def set(self) -> None:
-        """Mark it as happened. A second call changes nothing."""
+        """Mark the event as happened. A second call changes nothing."""
         if not self.future.done():
             self.future.set_result(None)
 
     def is_set(self) -> bool:
-        """Return True if it has happened."""
+        """Return True if the event has happened."""
         return self.future.done()
 
 
@@ -40,14 +40,14 @@ class Signal:
         self.leaving = OneTimeEvent()
 
 
-# Works on a claimed run. The input is already parsed if the run was admitted and started here. Returns True if the run
-# has ended, False if another worker may continue it.
+# A function that works on a claimed run. The input is already parsed if the run was admitted and started here. Returns
+# True if the run has ended, False if another worker may continue it.
 RunWorker: TypeAlias = Callable[[StoredRun, Signal, RunInput | None], Awaitable[bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """The page that a run would send to a model, and its first step. `notes` name what may differ in a real run."""
+    """The page that a run would send to a model, and its first step. `notes` list what may differ in a real run."""
 
     page: Page
     manifest: Manifest
@@ -56,5 +56,5 @@ class Preview:
     notes: tuple[str, ...] = ()
 
 
-# Builds the page of a run that is not stored, with the files of its request. Stores nothing.
+# A function that builds the page of a run that is not stored, with the files of its request. Stores nothing.
 Previewer: TypeAlias = Callable[[StoredRun, RunInput, Sequence[FileRef]], Awaitable[Preview]]

@@ -27,18 +27,22 @@ from recto.files.storage.thread_queue import ThreadQueue
 
 LOGGER = logging.getLogger("recto.files")
 HASHED_AT_ONCE = 2**20
-# A thread costs more time than hashing so few bytes.
+# Up to this many bytes, hash in the event loop: starting a thread would take longer.
 HASHED_HERE = 2**14
 UNUSED_AT_ONCE = 500
-# Younger bytes without a row may be an upload that is about to get one.
+# Age from which a sweep deletes bytes without a row. Younger bytes may belong to an upload in progress.
 ORPHAN_AGE = timedelta(hours=1)
-# Some storages date a file by the start of its upload, so that a longer upload could be swept before it has a row.
+# Time limit of an upload. It is below ORPHAN_AGE because some storages date a file by the start of its upload: a sweep
+# could delete a longer upload before it has a row.
 LONGEST_UPLOAD = timedelta(minutes=50)
 NO_ROOM = "you may store {room:,} bytes more, and it has more than that. Delete files that you no longer need"
 
 
 class Attachments:
-    """The files that users upload: bytes in a storage, rows in a database. `on_delete` runs before blobs go."""
+    """Uploaded files: bytes in a storage, rows in a database.
+
+    `on_delete` receives blob names before the blobs are deleted.
+    """
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class Attachments:
         self._health = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
-        """Store a file. Raise FileRefused as soon as it breaks a rule; then nothing of it stays."""
+        """Store a file. If it breaks a rule, store nothing and raise FileRefused."""
         request = replace(upload, name=safe_name(upload.name))
         limits = [limit for limit in (self._settings.upload_bytes, upload.allowed.max_bytes) if limit]
         incoming = _Incoming(aiter(pieces), min(limits, default=None), upload.room, self._clock)
@@ -75,7 +79,10 @@ class Attachments:
         return await self._store(request, type, incoming, blob)
 
     async def receive_inline(self, owner: str, file: File, allowed: FileInput) -> Attachment:
-        """Store a file from a message, in base64. The same file sent again is the same attachment (P3)."""
+        """Store a file that a message contains as base64.
+
+        A file with the bytes and name of a stored one reuses its attachment (P3).
+        """
         if not isinstance(file.source, Data):
             raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
         bytes = await asyncio.to_thread(_decode_base64, file.source.base64)
@@ -92,7 +99,7 @@ class Attachments:
         )
 
     async def find(self, owner: str, id: str) -> Attachment:
-        """Return an attachment of its owner. Raise NotFound for anyone else."""
+        """Return an attachment of `owner`. Raise NotFound if it belongs to another user."""
         return await self._rows.find(id, owner)
 
     async def get(self, id: str) -> Attachment:
@@ -104,17 +111,17 @@ class Attachments:
         return self._storage.read(attachment.blob, start, end)
 
     async def link(self, attachment: Attachment, seconds: float) -> str | None:
-        """Return a URL of the storage itself, or None if it has none."""
+        """Return a URL from which the storage serves the file itself; None if the storage has no URLs."""
         media, is_shown = served_as(attachment.mime_type)
         way = ServedAs(mime_type=media, disposition=content_disposition(attachment.name, inline=is_shown))
         return await self._storage.link(attachment.blob, seconds, way)
 
     async def delete(self, owner: str, id: str) -> None:
-        """Delete an attachment. Its URLs end at once, and so do its bytes if no other attachment has them."""
+        """Delete an attachment, and its bytes unless another attachment uses them. Its URLs stop working at once."""
         await self.delete_blobs(await self._rows.delete(owner, id))
 
     async def clean(self) -> int:
-        """Delete old uploads that no thread uses, then bytes without a row. Return the number of both."""
+        """Delete old uploads that no thread uses, then bytes without a row. Return the number of deletions."""
         before, total = self._clock() - timedelta(hours=self._settings.unused_hours), 0
         count = UNUSED_AT_ONCE if self._settings.unused_hours else 0
         while count >= UNUSED_AT_ONCE:
@@ -153,18 +160,18 @@ class Attachments:
         except FileRefused:
             await self.delete_blobs([blob])
             raise
-        # After any other error the row may exist. The bytes stay, and a sweep deletes them if they have no row.
+        # Do not delete the bytes after any other error, because the row may exist. Without a row, a sweep deletes them.
         return row if row.blob == blob else await self._reuse(row, blob)
 
     async def _reuse(self, attachment: Attachment, blob: str) -> Attachment:
-        """Delete the new bytes of a file that was uploaded before, unless the old ones are lost."""
+        """Delete the new blob of a file that is already stored. If the old blob is lost, use the new one instead."""
         if not await self._is_complete(attachment):
             return await self._replace_blob(attachment, blob)
         await self.delete_blobs([blob])
         return attachment
 
     async def _is_complete(self, attachment: Attachment) -> bool:
-        """Return True if exactly as many bytes are stored as the attachment has. It reads only the last one."""
+        """Return True if the blob has the size of the attachment. Reads only the end of the blob."""
         last = attachment.size - 1
         try:
             async with aclosing(self._storage.read(attachment.blob, last, last + 2)) as pieces:
@@ -172,23 +179,27 @@ class Attachments:
         except NotFound:
             return False
         except StorageDown:
-            # Unknown, so the attachment stays unchanged.
+            # The storage does not answer. Assume that the bytes are complete, so that the attachment stays unchanged.
             return True
 
     async def _replace_blob(self, attachment: Attachment, blob: str) -> Attachment:
-        """Make all attachments with lost bytes use the new ones."""
+        """Replace a lost blob by a new one with the same bytes, in all attachments that use it."""
         LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", attachment.id)
         await self._rows.rename_blob(attachment.blob, blob)
         mended = await self._rows.find(attachment.id)
         if mended.blob != blob:
-            # Another upload of the same bytes was faster.
+            # Another upload of the same bytes has replaced the lost blob first.
             await self.delete_blobs([blob])
         return replace(mended, is_new=attachment.is_new)
 
     async def delete_blobs(self, blobs: Sequence[str]) -> int:
-        """Delete blobs without rows and return their number. A later sweep deletes those that cannot be deleted now."""
+        """Delete blobs without rows and return their number.
+
+        If the storage is down, return 0: a later sweep deletes them.
+        """
         if blobs and self._on_delete:
-            # Cached texts go first: no one could find them afterwards.
+            # Delete cached texts first. If the server stops in between, the next sweep finds the blobs and repeats
+            # both.
             await self._on_delete(blobs)
         try:
             if blobs:
@@ -200,7 +211,10 @@ class Attachments:
 
 
 class _Incoming:
-    """The bytes of an upload: first its head for the type, then all of them, counted and hashed."""
+    """The bytes of an upload.
+
+    `head` returns the first ones for type detection; `all` yields all, counted and hashed.
+    """
 
     def __init__(
         self, pieces: AsyncIterator[bytes], most: int | None, room: int | None, clock: Callable[[], datetime]
@@ -220,12 +234,12 @@ class _Incoming:
         return self._hash.hexdigest()
 
     async def head(self) -> bytes:
-        """Return the bytes that the type is detected from."""
+        """Return the first bytes, enough to detect the type."""
         await self._fill(HEAD_BYTES)
         return b"".join(self._ready)[:HEAD_BYTES]
 
     async def all(self) -> AsyncGenerator[bytes]:
-        """Yield all bytes. A thread hashes much of them at a time while the next arrive and are stored."""
+        """Yield all bytes. A thread hashes them in large batches while the next bytes arrive and are stored."""
         with ThreadQueue() as hashing:
             while size := await self._fill(HASHED_AT_ONCE):
                 pieces, self._ready, self._waiting = self._ready, [], 0
@@ -242,12 +256,12 @@ class _Incoming:
             self._hash.update(piece)
 
     async def _fill(self, size: int) -> int:
-        """Read until so many bytes are ready, or to the end. Return how many are ready."""
+        """Read until `size` bytes are ready or the upload ends. Return the number of ready bytes."""
         while self._waiting < size:
             piece = await anext(self._pieces, None)
             if piece is None:
                 break
-            # Not copied: a copy of a large file takes a fifth of the time that hashing takes.
+            # Keep the pieces in a list: joining a large file would cost a fifth of the time of hashing it.
             self._ready.append(piece)
             self._waiting += len(piece)
             self.size += len(piece)

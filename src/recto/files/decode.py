@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-# Longer marks first: the mark of UTF-32 starts with that of UTF-16.
+# Byte order marks. UTF-32 comes before UTF-16, because its little-endian mark starts with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -17,49 +17,51 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (b"\x84\x31\x95\x33", "gb18030"),
 )
-# A PDF may be all ASCII, and is not a text.
+# First bytes of formats that are not text. A PDF may consist of ASCII only.
 NO_TEXT = (b"%PDF-",)
-# For Europe. The second group is tried only if the first does not fit: their texts differ in a few letters.
+# Encodings of European languages. The groups differ in a few letters, so try the second only if the first does not fit.
 EUROPEAN = (("cp1252",), ("cp1250", "cp1254"))
 EUROPEAN_SHARE = 0.4
 FEW_LETTERS = 3
-# Enough to detect an encoding; more takes longer.
+# Sample size that suffices to detect an encoding.
 SAMPLE_BYTES = 65_536
 WORD_BYTES = 20
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
-# Up to the last byte that is never part of a longer character.
+# Everything up to the last byte that cannot be part of a multi-byte character.
 WHOLE = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
-# For bytes read as UTF-16: almost any may be Chinese.
+# Fewest characters, and least share of common ones, in Chinese UTF-16 without a mark. Almost any bytes decode to some
+# Chinese characters.
 FEW_WIDE = 6
 EVERYDAY_SHARE = 0.9
 GB_EVERYDAY = re.compile(rb"[\xa1-\xa9\xb0-\xd7][\xa1-\xfe]")
 BIG5_EVERYDAY = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
-# Too few bytes to recognize letters; everyday Chinese, Japanese or Korean characters are surer.
+# Up to this many non-ASCII bytes, prefer a sure East Asian guess, because they are too few to recognize an alphabet.
 FEW_BYTES = 24
 LONG_BYTES = 2**23
 SLICE_BYTES = 2**20
 DECLARATION = re.compile(rb"""<(?:meta|\?xml)\b[^<>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
 NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
-# Programs use more characters than the declared encoding has.
+# Supersets of encodings. Programs declare the smaller encoding but use characters of the larger one.
 LARGER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-1": "cp1252"}
 ASCII = re.compile(r"[\t\n\r\x20-\x7e]")
-# Letters and signs of Europe, Hebrew, Arabic, India and Thailand, and signs of China, Japan and Korea.
+# Letters and signs of European languages, Hebrew, Arabic, Hindi and Thai, and characters of Chinese, Japanese and
+# Korean.
 LETTERS = re.compile(
     r"[\u00a0-\u04ff\u05d0-\u05ea\u060c-\u06d4\u0904-\u0939\u0e01-\u0e5b"
     r"\u2010-\u2027\u20a0-\u20bf\u2100-\u27bf\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef]"
 )
 CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
-# A damaged text has fewer unreadable places than one in a hundred; other bytes have more.
+# Largest share of unreadable or control characters in a text. Bytes that are not text have more.
 DAMAGED_SHARE = 0.01
-# A short text may have more of them if the rest is unambiguous.
+# Limits of a short text, which may have a larger share of unreadable characters if the others are unambiguous.
 FEW_BAD = 3
 FEW_BAD_SHARE = 0.2
 FEWEST_GOOD = 2
 LETTERS_SHARE = 0.9
-# The least share of non-ASCII bytes in lines of UTF-8, for a text in several encodings.
+# Least share of the non-ASCII bytes that is in UTF-8 lines, for a text that mixes encodings.
 UTF8_SHARE = 0.5
-# ASCII escapes that announce other characters.
+# ASCII escape sequences that switch to other characters, with their encodings.
 ESCAPES = ((b"\x1b$B", "iso2022_jp_ext"), (b"\x1b$@", "iso2022_jp_ext"), (b"\x1b$)C", "iso2022_kr"))
 SEVEN_BIT = ("iso2022", "hz", "utf-7")
 
@@ -73,13 +75,16 @@ def decode(data: bytes, declared_encoding: str = "") -> str | None:
         return None
     for text in _candidates(data, declared_encoding):
         if not _has_controls(text[:SAMPLE_BYTES]):
-            # Databases reject this character.
+            # Databases reject NUL.
             return text.replace("\0", UNREADABLE)
     return None
 
 
 def decode_long(data: bytes) -> Iterator[str] | None:
-    """Decode a long UTF-8 text in parts, because the whole may take four bytes a character. Return None for others."""
+    """Decode a long UTF-8 text in parts; return None for any other data.
+
+    As one string, the text could take four bytes per character.
+    """
     is_other = data.startswith(NO_TEXT) or b"\0" in data or any(mark in data for mark, _ in ESCAPES)
     if len(data) <= LONG_BYTES or is_other or _has_controls(data[:SAMPLE_BYTES].decode("utf-8", "ignore")):
         return None
@@ -106,7 +111,7 @@ def normalize_encoding(name: str) -> str:
         b"a".decode(codec)
     except (LookupError, ValueError):
         return ""
-    # A declaration that was read as ASCII is not in these encodings.
+    # A declaration in ASCII bytes rules out UTF-16 and UTF-32.
     return "" if codec.startswith(("utf-16", "utf-32")) or codec in NO_ENCODINGS else codec
 
 
@@ -176,7 +181,7 @@ def decode_chinese_utf16(data: bytes) -> Iterator[str]:
 
 
 def _decode_mixed(data: bytes) -> Iterator[str]:
-    """Decode lines of UTF-8 mixed with lines of an older encoding, as several programs write them to one file."""
+    """Decode a text with UTF-8 lines and lines in an older encoding, such as a file that several programs write to."""
     sample = _sample(data)
     valid = b"".join(line for line in sample.splitlines() if _decode_strict(line, "utf-8") is not None)
     if (len(NOT_ASCII.findall(valid)) / max(1, len(NOT_ASCII.findall(sample)))) < UTF8_SHARE:
@@ -191,7 +196,7 @@ def _decode_mixed(data: bytes) -> Iterator[str]:
 
 
 def _is_damaged_utf8(data: bytes) -> bool:
-    """Return True if most non-ASCII bytes are valid UTF-8. Other encodings have almost none."""
+    """Return True if most non-ASCII bytes are valid UTF-8. Text in another encoding contains almost no valid UTF-8."""
     count = unreadable = 0
     for text in codecs.iterdecode(_slices(data), "utf-8", "replace"):
         count += _count_non_ascii(text)
@@ -206,7 +211,7 @@ def _slices(data: bytes) -> Iterator[bytes]:
 
 
 def _has_few_bad(text: str) -> bool:
-    """Return True if a short text is valid except in one or two places. An incomplete character at its end is valid."""
+    """Return True if a text has only a few unreadable characters. An incomplete last character does not count."""
     whole = text.rstrip(UNREADABLE)
     bad, total = whole.count(UNREADABLE), _count_non_ascii(whole)
     return total - bad >= FEWEST_GOOD and bad <= min(FEW_BAD, FEW_BAD_SHARE * total)
@@ -217,7 +222,7 @@ def _count_non_ascii(text: str) -> int:
 
 
 def _sample(data: bytes) -> bytes:
-    """Return bytes from the word with the first non-ASCII byte on. Bytes before it tell nothing about the encoding."""
+    """Return a sample that starts just before the first non-ASCII byte. Earlier bytes do not depend on the encoding."""
     match = NOT_ASCII.search(data)
     start = max(0, match.start() - WORD_BYTES) if match else 0
     sample = data[start : start + SAMPLE_BYTES]
@@ -245,7 +250,7 @@ def _guess_legacy(sample: bytes) -> str | None:
     return next((best.encoding for best in guesses if best), None)
 
 
-# The letters that make more than half of any text, and the encodings of their alphabet.
+# The commonest letters of each alphabet, which make up more than half of any text, and the encodings of the alphabet.
 ALPHABETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("оеаинтсрвлі", ("cp1251", "koi8_u", "cp866", "iso8859_5", "mac_cyrillic")),
     ("اليومنترب", ("cp1256", "iso8859_6")),
@@ -253,10 +258,10 @@ ALPHABETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("αιοετσνηυρπκςά", ("cp1253", "cp737")),
     ("านรอกเงมยลวดท่้ัี", ("cp874",)),
 )
-# Fewer letters are not enough to decide.
+# Fewest non-ASCII letters for a guess by alphabet.
 FEWEST_LETTERS = 5
 COMMON_SHARE = 0.5
-# The largest share of ASCII in words with such letters; in European languages most letters are ASCII.
+# Largest share of ASCII letters in words with non-ASCII letters. In European languages, most letters are ASCII.
 ASCII_SHARE = 0.1
 CAPITAL = 0.9
 _WORD_WITH_LETTERS = re.compile(rb"[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*+")
@@ -283,12 +288,12 @@ def guess_by_alphabet(sample: bytes) -> str | None:
 
 
 UNREADABLE = "\ufffd"
-# The share of common characters in non-ASCII text. Decoded with a wrong encoding, a text has fewer.
+# Shares of common characters in non-ASCII text from which a guess is sure or likely. A wrong encoding gives fewer.
 SURE, LIKELY = 0.85, 0.6
-# Enough to detect an encoding.
+# Sample size that suffices to detect an East Asian encoding.
 EAST_ASIAN_SAMPLE_BYTES = 4_096
-# In order of preference. Each is the largest of its family: cp932 is Shift-JIS with additions of Windows, cp949 is EUC-
-# KR with such additions.
+# East Asian encodings in order of preference, each the largest of its family: cp932 extends Shift-JIS, and cp949
+# extends EUC-KR.
 ENCODINGS = ("gb18030", "big5", "cp932", "euc_jp", "cp949")
 # The first bytes of the common characters of each standard, and the standards of each encoding.
 _STANDARDS = {
@@ -301,16 +306,17 @@ _STANDARDS_OF = {"gb18030": ("gb2312", "big5"), "big5": ("big5",), "cp932": ("eu
 _SIGNS = "·‘’“”—…、。《》「」『』【】〜・ー！（），：；？０１２３４５６７８９￥\u3000"
 _SEVEN_BIT = re.compile(rb"[\x00-\x7f]")
 _WIDE = re.compile(r"[^\x00-\x7f]+")
-# Characters that distinguish a language from another one with the same common bytes, and their least share.
+# Characters that distinguish Japanese and Korean from languages with the same common bytes. The limits are their least
+# share, and the fewest non-ASCII characters of a text.
 _DISTINCT = {"euc_jp": "[ぁ-んァ-ヶ]", "cp949": "[이다는을의에가고하지로은리기사도인를한정서]"}
 _DISTINCT_SHARE = 0.2
 _DISTINCT_FEWEST = 3
-# Python decodes bad bytes of cp932 to these.
+# Python decodes invalid cp932 bytes to these characters.
 _PRIVATE = re.compile("[\x80\uf8f0-\uf8f3]")
 # Lengths of characters in bytes, and the costs of a bad byte and of a rare character.
 _SIZES = {"gb18030": (1, 2, 4), "euc_jp": (1, 2, 3)}
 _BAD, _RARE = 1.5, 1.0
-# Slow, so damage after so many bytes is decoded without it.
+# Total length of damaged lines, in bytes, to decode by `_cheapest_text`, which is slow.
 _MOST_BYTES = 200_000
 
 
@@ -328,7 +334,7 @@ def guess_east_asian(sample: bytes) -> Likely:
         text = decode_damaged(sample[:EAST_ASIAN_SAMPLE_BYTES], encoding).rstrip(UNREADABLE)
         runs, everyday = _WIDE.findall(text), _everyday(encoding)
         wide = "".join(runs)
-        # A single character that includes an ASCII byte is a European letter.
+        # A lone character that includes an ASCII byte is more likely a European letter before an ASCII character.
         relevant = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
         share = sum(one in everyday for run in relevant for one in run) / max(1, len(wide))
         if encoding not in _DISTINCT:
@@ -368,7 +374,10 @@ def _without_private(text: str, encoding: str) -> str:
 
 
 def _cheapest_text(line: bytes, encoding: str) -> str:
-    """Return the cheapest way to cut a line into characters. An incomplete one at its end costs less."""
+    """Split a line into characters at the lowest cost and return its text.
+
+    An incomplete character at the end of the line costs less.
+    """
     ways: list[tuple[float, int, str]] = [(0.0, 0, "")] + [(float("inf"), 0, "")] * len(line)
     for place in range(len(line)):
         cost = ways[place][0]
@@ -386,7 +395,7 @@ def _cheapest_text(line: bytes, encoding: str) -> str:
 
 @lru_cache(65_536)
 def _character(data: bytes, encoding: str) -> tuple[str, float]:
-    """Decode bytes as one character and return its cost; a single undecodable byte is bad."""
+    """Decode bytes as one character; return the character and its cost. Only a single byte may be undecodable."""
     text = data.decode(encoding, "ignore")
     if len(text) == 1 and text.encode(encoding, "ignore") == data:
         return text, 0.0 if data.isascii() or text in _everyday(encoding) else _RARE

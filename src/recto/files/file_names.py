@@ -10,7 +10,7 @@ NAME_CHARACTERS = 200
 ENDING_CHARACTERS = 20
 NAMELESS = "file"
 
-# Emoji of several characters need the invisible ones between them.
+# Emoji and other pictures, which may need the invisible characters after them.
 _PICTURES = r"\u203c\u2049\u2100-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 # Invisible characters, and those that reverse the order of others: with them `gpj.exe` reads like `exe.jpg`.
 _INVISIBLE = (
@@ -23,7 +23,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # Windows opens a device for these names, with any extension.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(?:\..*)?", re.IGNORECASE)
-# Characters that a header may contain as they are; others are percent-encoded or left out.
+# Characters that `filename*` in a header contains unencoded.
 _AS_THEY_ARE = "!#$&+-.^_`|~"
 _NOT_PLAIN = re.compile(r"[^ !#$&'()+,\-.0-9;=@A-Z\[\]^_`a-z{}~]")
 
@@ -48,7 +48,7 @@ def shorten(name: str, characters: int) -> str:
 
 
 def content_disposition(name: str, inline: bool) -> str:
-    """Return the header with the name of a file (RFC 6266). Any name stays one value of one header."""
+    """Return a `Content-Disposition` header with a file name (RFC 6266). No name can end the value or add a header."""
     safe = safe_name(name)
     way = "inline" if inline else "attachment"
     plain = _NOT_PLAIN.sub("_", safe)

@@ -15,7 +15,7 @@ from recto.errors import FileRefused
 from recto.files.decode import MARKS, decode_chinese_utf16
 
 HEAD_BYTES = 2**16
-# The same container, with sound only.
+# Audio types of containers that usually contain video.
 _AS_SOUND: Mapping[str, str] = {
     "video/mp4": "audio/mp4",
     "video/webm": "audio/webm",
@@ -35,7 +35,7 @@ class FileType:
 
 
 def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
-    """Return the type of a file; the declared type counts for texts without extension. Raise FileRefused."""
+    """Return the type of a file. Use the declared type only for text without a known extension. Raise FileRefused."""
     ending, signature = file_formats.ending_of(name), find_signature(head)
     if signature and signature.family == "program":
         raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
@@ -80,7 +80,7 @@ PDF_WITHIN = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """A type of bytes: a word for people, the media type, and the possible kinds, likeliest first."""
+    """A type that the first bytes show: its name for users, its media type, and the possible kinds, likeliest first."""
 
     word: str
     mime_type: str
@@ -89,7 +89,7 @@ class Signature:
 
 
 def _media(word: str, mime_type: str, *kinds: FileKind) -> Signature:
-    """Return a type of sound or pictures. Of several kinds, the name of the file decides."""
+    """Return an image, audio or video type. If several kinds are possible, the file name decides."""
     kind = cast("FileKind", mime_type.partition("/")[0])
     return Signature(word=word, mime_type=mime_type, kinds=kinds or (kind,))
 
@@ -109,7 +109,7 @@ OGG = _media("Ogg sound", "audio/ogg", "audio", "video")
 MP3 = _media("MP3 sound", "audio/mpeg")
 QUICKTIME = _media("a QuickTime video", "video/quicktime")
 
-# Long enough to be unique. Shorter beginnings follow in `_PATTERNS`.
+# Beginnings that are long enough to be unique. Shorter ones are in `_PATTERNS`.
 _BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
     (b"\x89PNG\r\n\x1a\n", _media("a PNG image", "image/png")),
     (b"\xff\xd8\xff", _media("a JPEG image", "image/jpeg")),
@@ -144,7 +144,7 @@ _BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
     ),
     (b"\xca\xfe\xba\xbe", PROGRAM),
 )
-# By bytes 8 to 11 of a file that starts with RIFF (or FORM) and its length.
+# Types by the first four bytes of a file and its bytes 8 to 11.
 _IN_RIFF = {
     (b"RIFF", b"WEBP"): _media("a WebP image", "image/webp"),
     (b"RIFF", b"WAVE"): _media("WAV sound", "audio/wav"),
@@ -153,7 +153,7 @@ _IN_RIFF = {
     (b"FORM", b"AIFF"): _media("AIFF sound", "audio/aiff"),
     (b"FORM", b"AIFC"): _media("AIFF sound", "audio/aiff"),
 }
-# By the brand at byte 8 of a file with `ftyp` at byte 4.
+# Types by the brand at byte 8 of a file with `ftyp` at byte 4.
 _BRANDS = {
     **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), _media("a HEIC image", "image/heic")),
     **dict.fromkeys((b"mif1", b"msf1"), _media("a HEIF image", "image/heif")),
@@ -162,14 +162,15 @@ _BRANDS = {
     b"qt  ": QUICKTIME,
 }
 _THREE_GP = _media("3GP", "video/3gpp", "video", "audio")
-# Short beginnings that a text might have by chance; the bytes after them remove the doubt.
+# Short beginnings that a text might have by chance. The patterns check later bytes, too.
 _PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
     (re.compile(pattern, re.DOTALL), signature)
     for pattern, signature in (
         (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
         (rb"ID3[\x02-\x04]..[\0-\x7f]{4}", MP3),
         (rb"fLaC[\0\x80]", _media("FLAC sound", "audio/flac")),
-        # A frame: eleven ones, version, layer. A byte order mark (ff fe) would be layer one, which is never used.
+        # A frame header: eleven one bits, version, layer. The byte order mark ff fe would be layer one, which is never
+        # used.
         (rb"\xff[\xf0\xf1\xf8\xf9]", _media("AAC sound", "audio/aac")),
         (rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", MP3),
         (rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _media("a BMP image", "image/bmp")),
@@ -179,7 +180,8 @@ _PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
 )
 
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-# Without controls of texts: blanks, escapes of terminals and of Japanese encodings, the end mark of old systems.
+# Control characters that texts do not contain. Texts may contain whitespace, ESC (terminals, Japanese encodings) and
+# the old end-of-file mark.
 _CONTROLS = re.compile(rb"[\x01-\x07\x10-\x19\x1c-\x1f\x7f]")
 _MOST_CONTROLS = 0.01
 _NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
@@ -228,7 +230,7 @@ def is_svg(head: bytes) -> bool:
 
 
 def _decode_head(head: bytes, encoding: str) -> str | None:
-    """Decode bytes; an incomplete character at their end is ignored."""
+    """Decode bytes, ignoring an incomplete character at their end. Return None if they are invalid."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeDecodeError:
@@ -236,9 +238,9 @@ def _decode_head(head: bytes, encoding: str) -> str | None:
 
 
 def _is_evidently(head: bytes, encoding: str) -> bool:
-    """Return True if bytes with zeros are UTF-16 or UTF-32: readable characters only, and ASCII among them.
+    """Return True if bytes with NULs are text in `encoding`: only readable characters, including ASCII.
 
-    In the wrong byte order, ASCII becomes characters whose number ends in two zeros; texts seldom have these.
+    In the wrong byte order, ASCII characters get code points that end in 00, which are rare in texts.
     """
     text = _decode_head(head, encoding) or ""
     if len(head) % 2 or not all(one.isspace() or unicodedata.category(one) not in _NO_TEXT for one in text):

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A file that a user sends. `room` limits its bytes; with `once`, equal bytes and names are one attachment."""
+    """A file that a user sends. `room` is the user's remaining quota in bytes.
+
+    With `once`, a file with the bytes and name of a stored one reuses its attachment.
+    """
 
     owner: str
     name: str
@@ -47,23 +50,23 @@ class Storage(Protocol):
     """Bytes by name. A name is written once, completely or not at all, and never changes."""
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
-        """Store bytes as they arrive. After an error nothing of them stays."""
+        """Store bytes as they arrive. An error leaves no partial blob."""
         ...
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
-        """Yield the bytes from `start` up to but not including `end`. Raise NotFound if there are none."""
+        """Yield the bytes from `start` up to but not including `end`. Raise NotFound if the blob does not exist."""
         ...
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete these blobs as far as they exist."""
+        """Delete blobs. Ignore missing ones."""
         ...
 
     def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Yield batches of all our blobs. Other files in the same place are skipped."""
+        """Yield all our blobs in batches. Skip other files in the same place."""
         ...
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
-        """Return a URL of the storage that anyone may use for a while; None if it has none."""
+        """Return a storage URL that works without credentials for `seconds`; None if the storage has no URLs."""
         ...
 
     async def probe(self) -> None:
@@ -75,7 +78,7 @@ class LabelledStorage(Storage, Protocol):
     """A storage with a label of its owner."""
 
     async def read_label(self) -> bytes | None:
-        """Return the label, or None. It is not listed and never deleted."""
+        """Return the label, or None. `list_all` omits it, and a sweep never deletes it."""
         ...
 
     async def write_label(self, label: bytes) -> None:
@@ -83,7 +86,10 @@ class LabelledStorage(Storage, Protocol):
         ...
 
     async def remove_leftovers(self) -> None:
-        """Delete unfinished files of killed processes. For the start of a server; others may be running."""
+        """Delete unfinished files of killed processes.
+
+        Called when a server starts, possibly while others are running.
+        """
         ...
 
 
@@ -107,7 +113,7 @@ class BlobRows(Protocol):
     """The rows of blobs in a database."""
 
     async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
-        """Return those of these blobs that have a row."""
+        """Return the blobs among `names` that have a row."""
         ...
 
 
@@ -128,7 +134,10 @@ class AttachmentRows(Protocol):
     """Attachments in a database. Each method is one transaction."""
 
     async def add(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
-        """Store a row; use the blob of equal bytes of its owner. Raise FileRefused over a limit; 0 sets none."""
+        """Store a row, with the owner's existing blob if it has the same bytes.
+
+        Raise FileRefused if the owner would exceed a limit. 0 sets no limit.
+        """
         ...
 
     async def find(self, id: str, owner: str | None = None) -> Attachment:
@@ -140,19 +149,22 @@ class AttachmentRows(Protocol):
         ...
 
     async def delete(self, owner: str, id: str) -> Sequence[str]:
-        """Delete a row. Return blobs that no other row uses; their rows are deleted too."""
+        """Delete an attachment. Return its blob if no other attachment uses it; the blob's row is deleted too."""
         ...
 
     async def delete_unused(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
-        """Delete rows from before a time that no thread uses. Return their number, and blobs that no other row uses."""
+        """Delete at most `limit` attachments older than `before` that no thread uses.
+
+        Return their number, and the blobs that no other attachment uses.
+        """
         ...
 
     async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
-        """Return those of these blobs that have a row."""
+        """Return the blobs among `names` that have a row."""
         ...
 
     async def rename_blob(self, old: str, new: str) -> None:
-        """Give the bytes of a blob a new name for all attachments that use them."""
+        """Replace blob `old` by `new` in all attachments that use it."""
         ...
 
 
@@ -165,7 +177,10 @@ class WebSession(Protocol):
         ...
 
     async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> HttpConnection:
-        """Send a request and return the head of the response. The caller closes it. Raise OSError without one."""
+        """Send a request and return the head of the response, which the caller closes.
+
+        Raise OSError if none arrives.
+        """
         ...
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from recto.files.file_names import safe_name, shorten
 
 FILES = "/api/v1/agent/files/"
 NAME_CHARACTERS = 100
-# 192 bits cannot be guessed, and end on a whole base64 letter: no two texts are the same signature.
+# 192 bits cannot be guessed. They fill whole base64 characters, so that a signature has only one encoding.
 SIGNATURE_BYTES = 24
 # The signed text starts with its purpose: a signature for another purpose with the same key is invalid here.
 PURPOSE = b"recto file url\n"
@@ -39,7 +39,7 @@ class SigningKey:
 
 
 class Signer:
-    """Makes and verifies signed URLs. The first key signs, all verify. `base` returns the URL of this server."""
+    """A maker and verifier of signed URLs. The first key signs, all verify. `base` returns the URL of this server."""
 
     def __init__(self, keys: Sequence[SigningKey], base: Callable[[], str]) -> None:
         if not keys:
@@ -49,7 +49,7 @@ class Signer:
         self._base = base
 
     def url(self, id: str, name: str, expires: datetime) -> str:
-        """Return the URL of an attachment until it expires. The same arguments give the same URL."""
+        """Return a URL of an attachment that is valid until `expires`. The same arguments give the same URL."""
         quoted_name = quote(shorten(safe_name(name), NAME_CHARACTERS), safe="")
         return self._root() + _target(self._signing, id, quoted_name, int(expires.timestamp()))
 
@@ -59,12 +59,12 @@ class Signer:
         return self.url(id, name, datetime.combine(day, time(), UTC))
 
     def read_url(self, url: str, now: datetime) -> str | None:
-        """Return the attachment id of a complete URL of ours; None if it is invalid or expired."""
+        """Return the attachment id in a complete URL of this server; None if the URL is invalid or expired."""
         data, root = url.encode("utf-8", "surrogatepass"), self._root().encode()
         return self._read(data, root, now)
 
     def read_target(self, target: bytes, now: datetime) -> str | None:
-        """Return the attachment id of a request's path and query, as sent; None if they are invalid or expired."""
+        """Return the attachment id in a request's path and query, as sent; None if they are invalid or expired."""
         return self._read(target, b"", now)
 
     def _read(self, data: bytes, root: bytes, now: datetime) -> str | None:
@@ -88,7 +88,7 @@ def expiry(signature: str) -> int:
 
 
 def _target(key: SigningKey, id: str, name: str, expires: int) -> str:
-    """Return path and query, signed. A reminder escapes nothing in it (F3), so a model may copy it unchanged."""
+    """Return a signed path and query. They need no escaping in a reminder (F3), so a model can copy them unchanged."""
     text = f"{FILES}{id}/{name}?signature={expires}.{key.id}"
     digest = hmac.new(key.secret, PURPOSE + text.encode(), hashlib.sha256).digest()[:SIGNATURE_BYTES]
     return f"{text}.{base64.urlsafe_b64encode(digest).decode()}"
@@ -98,7 +98,8 @@ FILE = "signing-keys"
 SETTING = "RECTO_SIGNING_KEYS"
 PRIVATE = 0o600
 SECRET_CHARACTERS = 16
-# The current key and the one before: a URL that was signed just before a rotation stays valid until it expires.
+# The stored keys are the current one and the previous one: a URL signed just before a rotation stays valid until it
+# expires.
 KEY_COUNT = 2
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
@@ -121,7 +122,10 @@ def parse_keys(text: str) -> tuple[SigningKey, ...]:
 
 
 def load_keys(folder: Path) -> tuple[SigningKey, ...]:
-    """Return the keys of a data folder; make them on first use. Two servers that make them at once get the same."""
+    """Return the keys of a data folder; create them on first use.
+
+    Servers that create them at the same time get the same.
+    """
     file = folder / FILE
     try:
         if not file.exists():
@@ -139,7 +143,7 @@ def load_keys(folder: Path) -> tuple[SigningKey, ...]:
 
 
 def rotate_keys(folder: Path) -> str:
-    """Sign with a new key from now on, and still accept the one before. Return the id of the new key."""
+    """Sign with a new key from now on, and still accept the previous one. Return the id of the new key."""
     file = folder / FILE
     new = _new_key()
     try:

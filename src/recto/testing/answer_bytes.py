@@ -38,7 +38,7 @@ def content_events(answer: Answer) -> tuple[bytes, ...]:
         error = (load_object(answer.body) or {}).get("error")
         if not isinstance(error, Mapping) or "type" not in error:
             return (answer.body,)
-        # The script has the error in OpenAI's format.
+        # Convert the error, which the script has in OpenAI's format.
         status = GEMINI_STATUSES.get(answer.status, GEMINI_OTHER_STATUS)
         return (dump({"error": {"code": answer.status, "message": error.get("message"), "status": status}}),)
     usage = answer.usage or Usage()
@@ -53,7 +53,7 @@ def content_events(answer: Answer) -> tuple[bytes, ...]:
     if not answer.done:
         return tuple(chunks)
     finish = answer.finish or "stop"
-    # A reply without calls has its signature here, without text.
+    # If there are no calls, the last part contains the signature.
     is_signed = answer.reasoning and not answer.calls
     last: Fields = {
         "content": {
@@ -213,7 +213,7 @@ def message_events(answer: Answer) -> tuple[bytes, ...]:
         error = (load_object(answer.body) or {}).get("error")
         if not isinstance(error, Mapping) or "code" not in error:
             return (answer.body,)
-        # The script has the error in OpenAI's format.
+        # Convert the error, which the script has in OpenAI's format.
         details: Json = {"type": ERRORS.get(answer.status, OTHER_ERROR), "message": error.get("message")}
         return (dump({"type": "error", "error": details, "request_id": "req_1"}),)
     usage = answer.usage or Usage()

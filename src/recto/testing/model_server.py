@@ -67,7 +67,7 @@ Script: TypeAlias = Sequence[Answer] | Callable[[Request], Answer]
 
 
 class ModelServer:
-    """A server in its own thread, running while the context is entered. With `record=False` it keeps no requests."""
+    """A server in its own thread, running while the context is entered. With `keep=False` it stores no requests."""
 
     def __init__(self, script: Script = (), *, port: int = 0, keep: bool = True) -> None:
         self._script = script

@@ -17,7 +17,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Self
 
-# Modules that are slow to import. The module of the command itself runs as a script.
+# Slow imports, done once for all processes. The command's own module is not among them, because it runs as a script.
 PRELOAD = (
     "filelock",
     "recto.app.run_server",
@@ -33,7 +33,7 @@ PRELOAD = (
 def can_fork(environment: Mapping[str, str]) -> bool:
     """Return True if a forked process would behave like a new interpreter under this environment."""
     main = sys.modules["__main__"]
-    # The fork server imports a script that is the main module once more, which would run it twice.
+    # The fork server imports the main module again, which would run a script twice.
     if main.__spec__ is None and hasattr(main, "__file__"):
         return False
     return sys.platform == "linux" and _interpreter_settings(environment) == _interpreter_settings(os.environ)
@@ -53,7 +53,7 @@ class WarmProcess:
             target=run_module, args=(list(command), dict(environment), str(output)), daemon=True
         )
         self._process.start()
-        # It is set once the process has started.
+        # The process has started, so `pid` is not None.
         self.pid: int = self._process.pid or 0
 
     def poll(self) -> int | None:
@@ -111,7 +111,7 @@ class NotStarted(RuntimeError):
 class ServerProcess:
     """`recto serve`, or another module that prints the same first line, on its own port.
 
-    The server uses the token of our test client. With `token=None` it generates its own.
+    With `token=None`, the server generates its own token instead of using that of our test client.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, token: str | None = TOKEN) -> None:
@@ -139,7 +139,7 @@ class ServerProcess:
         until = time.monotonic() + START_SECONDS
         code = None
         while code is None and time.monotonic() < until:
-            # In this order, to include the output before the exit.
+            # Read the exit code before the output, so that the output is complete.
             code = self._process.poll()
             match = LISTENING.search(self.output)
             if match:
@@ -179,7 +179,7 @@ class ServerProcess:
         """Kill the process."""
         if self._running.poll() is None:
             self.send(signal.SIGKILL)
-            # This also ends a paused process.
+            # SIGKILL also ends a paused process.
             self.wait()
 
     def stop(self, seconds: float = START_SECONDS) -> int:

@@ -1,4 +1,4 @@
-"""One document of the cache. Readers wait for the part that they want while one task fills it."""
+"""A cached document. One task fills it; readers wait until their part is available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recto.files.parsing.ports import DocumentStart, FoundElements
 MISSING = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
 DAMAGED = "its cached text is damaged and was deleted; read it again"
-# Errors of a file that is not what was written.
+# Errors from reading a damaged file.
 DAMAGE = (ValueError, KeyError, TypeError, struct.error)
 T = TypeVar("T")
 
@@ -34,11 +34,11 @@ class CachedDocument:
 
     @property
     def extent(self) -> Extent:
-        """The extent that is read so far."""
+        """The extent parsed so far."""
         return self._extent
 
     async def characters(self, start: int, count: int) -> Excerpt:
-        """Return up to `count` characters from `start` on; none past the end."""
+        """Return up to `count` characters from `start` on; empty past the end."""
         first = max(0, start)
         end = first + max(0, count)
         await self._wait(lambda: self._extent.characters >= end)
@@ -52,15 +52,18 @@ class CachedDocument:
         return await self._elements(first, end)
 
     async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
-        """Return the text of these pages, counted from 1; with `count`, up to so many characters from `start` on.
+        """Return the text of pages `first` to `last`, counted from 1; with `count`, a part of it from `start` on.
 
-        The texts of all pages, one after another, are the text of the document.
+        The concatenated texts of all pages are the text of the document.
         """
         begin, end, length = await self._page_range("characters", (first, last), start, count)
         return replace(await self._excerpt(begin, end), length=length)
 
     async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
-        """Return elements of these pages, counted from 0. Elements before the first page belong to it."""
+        """Return up to `count` elements of these pages, from element `start` (counted from 0) on.
+
+        The first page includes elements before it.
+        """
         begin, end, length = await self._page_range("elements", (first, last), start, count)
         return Selection(elements=await self._elements(begin, end), extent=self._extent, length=length)
 
@@ -70,12 +73,12 @@ class CachedDocument:
         return self._extent
 
     async def load(self, file: DocumentFile, extent: Extent) -> None:
-        """Use a complete file of the cache."""
+        """Use a complete cached file."""
         self.file = file
         await self._set_extent(extent)
 
     async def start(self, start: DocumentStart, make_file: Callable[[], DocumentFile]) -> None:
-        """Make the file: the bytes are a document."""
+        """Create the file. Called once the bytes are known to be a document."""
 
         def work() -> None:
             self.file = make_file()
@@ -94,7 +97,10 @@ class CachedDocument:
         await self._set_extent(replace(self._extent, is_whole=True))
 
     async def fail(self, error: Exception) -> None:
-        """End the document with a note. Readers of an empty or deleted document get the error."""
+        """End the document with a note that it is incomplete.
+
+        If the document is empty or deleted, readers get the error instead.
+        """
         is_gone = isinstance(error, FileRefused) and error.code == MISSING
         if self._extent.is_whole and not is_gone:
             return None
@@ -119,7 +125,7 @@ class CachedDocument:
             async with self._changed:
                 await self._changed.wait_for(lambda: is_there() or self._is_settled())
         if self.failure is not None:
-            # Each reader raises the same error from its own place.
+            # Several readers raise the same error object: remove the traceback of the previous one.
             raise self.failure.with_traceback(None)
 
     def _is_settled(self) -> bool:
@@ -128,13 +134,16 @@ class CachedDocument:
     def _has_page(self, page: int) -> bool:
         if self.file is None:
             return False
-        # Nothing can be said about pages of a document without pages, so no one waits for them.
+        # A document without pages never has the requested page, so its readers must not wait.
         return self._extent.unit is None or self.file.last_page > page or self._extent.pages >= page
 
     async def _page_range(
         self, column: Column, pages: tuple[int, int], start: int, count: int | None
     ) -> tuple[int, int, int | None]:
-        """Wait for a part of some pages. Return its range, and the length of all these pages once it is known."""
+        """Wait for a part of the pages.
+
+        Return its range, and the length of all `pages`, or None while it is unknown.
+        """
 
         def page_range() -> tuple[int, int]:
             return self.file.page_range(column, *pages) if self.file else (0, 0)
@@ -177,7 +186,7 @@ class CachedDocument:
 
 
 async def run_to_end(work: Callable[[], T]) -> T:
-    """Run work on the disk in a thread. A cancelled caller waits for its end too: a thread cannot be stopped."""
+    """Run disk work in a thread. Even a cancelled caller waits for its end, because a thread cannot be stopped."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The cache of documents. Each is parsed once for its owner, and can be read while it is written."""
+"""The cache of parsed documents. A document is parsed once per owner and can be read while it is parsed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
 DELETED = "it was deleted; ask for it to be sent again"
 CUT_OFF = "its reading ended before the document did; try once more"
-# Failures of the server, which a second attempt may avoid.
+# Codes of server failures. They are not cached, because a second attempt may succeed.
 NOT_REMEMBERED = frozenset({"busy", "not_started"})
 FAILURES_REMEMBERED = 256
 BLOBS_PER_QUERY = 500
@@ -50,14 +50,14 @@ class _Reading:
 
 
 class _SourceError(Exception):
-    """The bytes of a document could not be read, which is no fault of the document."""
+    """The bytes of a document could not be read from their source. The document itself may be valid."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 class DocumentCache:
-    """The documents of all users. Each is parsed once for a user, for any number of threads."""
+    """The parsed documents of all users. All threads of a user share a parsed document."""
 
     def __init__(
         self, folder: Path, parsing: Parsing, settings: DocumentSettings | None = None, *, clock: Callable[[], datetime]
@@ -68,7 +68,7 @@ class DocumentCache:
         self._clock = clock
         self._readings: dict[DocumentKey, _Reading] = {}
         self._open: OrderedDict[DocumentKey, CachedDocument] = OrderedDict()
-        # With the time until which the document is not parsed again.
+        # Documents that could not be parsed, each with the time until which it is not parsed again.
         self._failed: OrderedDict[DocumentKey, tuple[CachedDocument, datetime]] = OrderedDict()
         self._forgetting: Counter[str] = Counter()
         self._is_closed = False
@@ -149,7 +149,7 @@ class DocumentCache:
     async def _read(
         self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_damaged: bool
     ) -> None:
-        """Fill a document: load it from its file, or parse it and keep it."""
+        """Fill a document: load it from its file, or parse and store it."""
         try:
             cached = None if is_damaged else await asyncio.to_thread(self._folder.find, key)
             if cached:
@@ -165,7 +165,7 @@ class DocumentCache:
             await _fail(document, self._readings[key].cancel_reason or FileRefused(STOPPED, code="busy"))
             raise
         except Exception as error:
-            # Waiting readers must get any error.
+            # Pass any error to the waiting readers, which would otherwise wait forever.
             cause = error.error if isinstance(error, _SourceError) else error
             await _fail(document, cause)
             if not isinstance(cause, FileRefused):
@@ -197,12 +197,15 @@ class DocumentCache:
         raise FileRefused(CUT_OFF, code="cut_off")
 
     async def _keep(self, key: DocumentKey, document: CachedDocument) -> bool:
-        """Keep a complete document on disk, else in memory only. Return False if its blob was deleted meanwhile."""
+        """Store a complete document under its final name. Return False if its blob was deleted meanwhile.
+
+        If the disk fails, the document is readable only while it is open.
+        """
         if document.file is None:
             return True
         now = self._clock().timestamp()
         try:
-            # To the end: `forget` must not miss a file that is about to get its name.
+            # Run to the end even if cancelled: `forget` must not miss a file that is about to be renamed.
             return await run_to_end(partial(self._folder.keep, key, document.file, document.extent, now))
         except OSError as error:
             LOGGER.warning("A parsed document could not be stored, so it will be parsed again: %s", error.strerror)
@@ -212,14 +215,14 @@ class DocumentCache:
     async def _cancel(self, is_included: Callable[[DocumentKey], bool], reason: FileRefused) -> None:
         readings = {key: reading for key, reading in self._readings.items() if is_included(key)}
         for reading in readings.values():
-            # A second cancellation would interrupt the one that informs readers.
+            # Cancel each task only once: a second cancellation would interrupt its notification of readers.
             if reading.cancel_reason is None:
                 reading.cancel_reason = reason
                 reading.task.cancel()
         if readings:
             await asyncio.wait([reading.task for reading in readings.values()])
         for key, reading in readings.items():
-            # A task that was cancelled before it started has informed no one.
+            # A task that was cancelled before it started has not notified its readers.
             if self._readings.get(key) is reading:
                 del self._readings[key]
                 await reading.document.fail(reason)
@@ -234,7 +237,7 @@ class DocumentCache:
 async def _fail(document: CachedDocument, error: Exception) -> None:
     await document.fail(error)
     if document.file:
-        # Readers of its beginning continue: they have the file open.
+        # Readers of the parsed beginning can continue, because the file is still open.
         remove(document.file.path)
 
 

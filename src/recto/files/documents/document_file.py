@@ -20,19 +20,19 @@ from recto.conversation.document import Element, ElementKind, Extent, Unit, elem
 from recto.conversation.json import Json, dump
 from recto.files.storage.staged_file import PRIVATE, Disk
 
-# Part of the names of files, so that files of another layout are never read.
+# Version of the file layout. It is part of the file name, so that files of another layout are never read.
 LAYOUT = 3
-# A block is closed once it has so many bytes: at most a block is read beside the wanted lines.
+# Size at which a block ends. A read covers whole blocks, so this limits the bytes read in addition to the wanted lines.
 BLOCK_BYTES = 2**15
 _BINARY = getattr(os, "O_BINARY", 0)
-# Do not follow a link, and do not wait for a pipe that somebody put in place of the file.
+# Do not follow a link or block on a pipe, in case something has replaced the file.
 _READ_FLAGS = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY
-# At the end of the file: start and checksum of the index.
+# Footer of the file: start and checksum of the index.
 _FOOTER = struct.Struct("<QI")
 
 Column: TypeAlias = Literal["characters", "elements"]
-# The text between an element and the one before it, and the element.
+# A line of the file: the text between the previous element and this one, and this element.
 IndexLine: TypeAlias = tuple[str, dict[str, Json]]
 
 
@@ -67,7 +67,7 @@ _START = ElementBlock(0, 0, 0, 0)
 class DocumentFile:
     """An open file of elements and its index. One thread appends while others read.
 
-    The file closes when nothing refers to it. Until then it can be read, even after its deletion.
+    The file closes when this object is garbage-collected. Until then it is readable, even after its deletion.
     """
 
     def __init__(self, path: Path, flags: int = _WRITE_FLAGS) -> None:
@@ -116,7 +116,7 @@ class DocumentFile:
             if element.kind == "page":
                 last = page_starts[-1].page if page_starts else self.last_page
                 page = element.page or last + 1
-                # A number that does not rise starts no page.
+                # Ignore a page number that does not rise.
                 page_starts += [PageStart(page, end.characters, end.elements)] if page > last else []
             space = joint(self._last_kind, element.kind)
             line = dump([space, element_row(element)]) + b"\n"
@@ -145,24 +145,27 @@ class DocumentFile:
         disk.keep(self._file)
 
     def text(self, start: int, end: int) -> str:
-        """Return the text between two characters. Raise ValueError if the file is damaged."""
+        """Return the text from character `start` up to but not including `end`.
+
+        Raise ValueError if the file is damaged.
+        """
         first, lines = self._lines("characters", start, end)
         return "".join([space + str(row["text"]) for space, row in lines])[start - first : end - first]
 
     def elements(self, start: int, end: int) -> tuple[Element, ...]:
-        """Return the elements between two counts. Raise ValueError if the file is damaged."""
+        """Return the elements from `start` up to but not including `end`. Raise ValueError if the file is damaged."""
         first, lines = self._lines("elements", start, end)
         return tuple([element_from(row) for _, row in lines[start - first : end - first]])
 
     def page_at(self, character: int) -> int | None:
-        """Return the page of a character."""
+        """Return the page that contains a character; None before the first page."""
         count = bisect_right(self._page_starts, character, key=attrgetter("characters"))
         return self._page_starts[count - 1].page if count else None
 
     def page_range(self, column: Column, first: int, last: int) -> tuple[int, int]:
-        """Return the range of characters or elements of some pages; an empty one if no such page is read.
+        """Return the range of characters or elements of some pages; an empty range if none of them is parsed yet.
 
-        Text before the first page belongs to it, and so does the blank line before a page.
+        The first page includes the text before it. Every page includes the blank line before its first element.
         """
         starts, total = self._page_starts, int(getattr(self.end, column))
         begin = bisect_left(starts, first, key=attrgetter("page"))
@@ -173,7 +176,7 @@ class DocumentFile:
         return getattr(starts[begin], column) if begin else 0, stop
 
     def _lines(self, column: Column, start: int, end: int) -> tuple[int, list[IndexLine]]:
-        """Return the lines of all blocks with a part of a range, and the position of the first."""
+        """Return the position of the first line, and all lines, of the blocks that overlap a range."""
         blocks = self._blocks.copy()
         low = bisect_right(blocks, start, key=attrgetter(column))
         high = bisect_left(blocks, end, key=attrgetter(column))
@@ -199,7 +202,7 @@ class DocumentFile:
         return bytes(data)
 
     def _write(self, position: int, data: bytes | bytearray) -> None:
-        # At a position: bytes of an append that failed are overwritten.
+        # Seek first, to overwrite the bytes of an append that failed.
         rest = memoryview(data)
         with self._lock:
             os.lseek(self._file, position, os.SEEK_SET)

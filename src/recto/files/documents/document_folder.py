@@ -1,6 +1,6 @@
-"""The folder of cached documents: a folder for each blob, a file for each way to parse it. Follows no links.
+"""The folder of cached documents: a folder for each blob, with a file for each way to parse it. Follows no links.
 
-A document is renamed once it is complete. To forget a blob is to remove its folder, which prevents later renames.
+A complete document is renamed to its final name. Forgetting a blob removes its folder, so that later renames fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recto.files.storage.staged_file import Disk
 from recto.ids import new_id
 
 STAGED = ".part"
-# No process writes to a staged file for so long without adding bytes.
+# Seconds without a write after which a staged file is a leftover.
 STAGED_SECONDS = 3_600
 _VERSION = f"{PARSER_VERSION}.{LAYOUT}"
 _NAME = re.compile(rf"[0-9a-f]{{64}}-{re.escape(_VERSION)}-[0-9a-f]{{16}}")
@@ -33,18 +33,18 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentKey:
-    """The bytes of a document and the way to parse them. Threads of a user share documents, users share none."""
+    """The bytes of a document and the way to parse them. Threads of a user share documents; users do not."""
 
     owner: str
     blob: str
     sha256: str
     format: str
-    # Everything else that changes the text: languages, limits.
+    # Other options that change the text: languages, limits.
     options: str = ""
 
     @property
     def path(self) -> str:
-        """The path in the folder of the cache. It does not tell the owner or the content."""
+        """The path below the cache folder. It reveals neither the owner nor the content."""
         options = hashlib.sha256(f"{self.format}\0{self.options}".encode()).hexdigest()[:16]
         bytes = hashlib.sha256(f"bytes\0{self.sha256}".encode()).hexdigest()
         return f"{_folder_name(self.blob)}/{bytes}-{_VERSION}-{options}"
@@ -58,7 +58,7 @@ class DocumentFolder:
         self._disk = Disk(sync)
 
     def find(self, key: DocumentKey) -> tuple[DocumentFile, Extent] | None:
-        """Return a complete document; None if there is none, or a damaged one."""
+        """Return a complete document; None if it is missing or damaged."""
         path = self._folder / key.path
         with suppress(OSError, OverflowError, *DAMAGE):
             if stat.S_ISDIR(path.parent.lstat().st_mode):
@@ -95,7 +95,7 @@ class DocumentFolder:
     def forget(self, blobs: Iterable[str]) -> None:
         """Delete all documents of some blobs, staged ones included."""
         for blob in blobs:
-            # Renamed first: no file of it can get its name while others are removed.
+            # Rename the folder first, so that no staged file can be renamed into it during the removal.
             removed = self._folder / new_id().replace("-", "_")
             with suppress(OSError):
                 (self._folder / _folder_name(blob)).rename(removed)
@@ -104,7 +104,8 @@ class DocumentFolder:
     def clean(self, *, oldest: float, most_bytes: int | None, stale: float, staged: frozenset[Path]) -> int:
         """Delete documents last used before `oldest`, the least recently used over `most_bytes`, and leftovers.
 
-        Leftovers are other versions, and files that are unchanged since `stale` and not `staged` by this process.
+        Leftovers are files of other versions, and staged files that are unchanged since `stale`. Files in `staged`
+        belong to this process and are not deleted.
         """
         documents, garbage = list[tuple[float, int, Path]](), list[Path]()
         for child in _children(self._folder):
@@ -129,7 +130,7 @@ class DocumentFolder:
 
 
 def remove(path: Path) -> None:
-    """Delete a folder with its content, a file, or a link. Processes that read in it can continue."""
+    """Delete a file, a link, or a folder with its content. Readers with an open file can continue."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -138,7 +139,7 @@ def remove(path: Path) -> None:
 
 
 def _folder_name(blob: str) -> str:
-    # A name that is not ours might be a path to anywhere.
+    # A name that we did not make might contain a path.
     return blob if is_ours(blob) else hashlib.sha256(f"blob\0{blob}".encode()).hexdigest()[:32]
 
 

@@ -21,7 +21,7 @@ from recto.files.file_type import HEAD_BYTES, detect_type
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Task
 
 PIECE_BYTES = 2**20
-# A queue of its own: other users' documents do not wait.
+# Owner in the parser queue, so that these documents take turns with those of users.
 OWNER = "reader"
 MISSING = "there is no such file; check its name"
 FOLDER = "it is a folder; name the files in it"
@@ -35,7 +35,7 @@ OnExtent: TypeAlias = Callable[[Extent], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadDocument:
-    """A document. `incomplete` is the reason if it was not read to its end; the last element contains it too."""
+    """A document. If it could not be read to its end, `incomplete` and the last element contain the reason."""
 
     name: str
     elements: tuple[Element, ...]
@@ -49,7 +49,10 @@ class ReadDocument:
         return text_of(self.elements)
 
     def pages(self, first: int, last: int | None) -> tuple[Element, ...]:
-        """Return the elements of these pages, counted from 1. Elements before the first page belong to it."""
+        """Return the elements of pages `first` to `last`, counted from 1.
+
+        The first page includes elements before it.
+        """
         elements: list[Element] = []
         page = 1
         for element in self.elements:
@@ -62,7 +65,7 @@ class ReadDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A document to read, and its options. `name` is for bytes. Reading may stop after `last_page`."""
+    """A document to read, and its options. `name` names bytes. With `last_page`, reading may stop after that page."""
 
     source: Path | bytes
     name: str = ""

@@ -15,22 +15,22 @@ MOST_CHARACTERS = 4_000
 HOST_CHARACTERS = 253
 LARGEST_PORT = 65_535
 
-# Our own list: `is_global` of Python differs from version to version.
+# Our own list, because Python's `is_global` differs between versions.
 _NOT_PUBLIC_4 = [
     ip_network(one)
     for one in (
         *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
         *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
         *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
-        # Looks public, and is the host of every machine in one of the clouds.
+        # Azure's platform address. It looks public, but leads each machine to its host.
         "168.63.129.16/32",
     )
 ]
-# Contains all routed addresses; private, link-local, multicast and v4-mapped addresses are not.
+# Contains all publicly routed addresses, and no private, link-local, multicast or v4-mapped ones.
 _ROUTED_6 = IPv6Network("2000::/3")
-# Protocols and tunnels (Teredo, benchmarks, 6to4), documentation.
+# Exceptions in that range: protocols and tunnels (Teredo, benchmarks, 6to4), and documentation.
 _NOT_PUBLIC_6 = [ip_network(one) for one in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-# A gateway of the network leads from here to the IPv4 address in its last bits.
+# A gateway translates these addresses to the IPv4 address in their last 32 bits.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 # Parsers disagree on these characters: some skip or reverse them, some end the URL there.
@@ -38,7 +38,7 @@ _DOUBTFUL = re.compile(r"[\s\\\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _URL = re.compile(r"[A-Za-z]+://(?P<authority>[^/?#]*)(?P<rest>[^#]*)")
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::(?P<port>[0-9]{1,5}))?")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# Programs read such a last label as part of an IPv4 address, in one of several old spellings.
+# A numeric last label. Programs read such a host as an IPv4 address, in differing ways.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _AS_THEY_ARE = "!$%&'()*+,-./:;=?@_~[]"
 
@@ -76,7 +76,10 @@ def is_public(address: str) -> bool:
 
 
 def read_url(text: str) -> WebUrl:
-    """Parse an http or https URL. Raise FileRefused (`bad_url`) for any other, or one that hides its target."""
+    """Parse an http or https URL.
+
+    Raise FileRefused (`bad_url`) for any other URL, and for one with an ambiguous host.
+    """
     if len(text) > MOST_CHARACTERS:
         raise _bad(f"it has {len(text):,} characters; urls may have {MOST_CHARACTERS:,}")
     if _DOUBTFUL.search(text):
@@ -148,7 +151,7 @@ def is_allowed_host(host: str, port: int, scheme: str, patterns: Sequence[str]) 
         name = ascii_host(f"[{host}]" if ":" in host else host)
     except FileRefused:
         return False
-    # Nothing is below an address.
+    # An IP address has no subdomains.
     is_address = ":" in name or bool(_NUMBER.fullmatch(name.rpartition(".")[2]))
     for pattern in patterns:
         host_pattern, _, port_text = pattern.lower().partition(":")
@@ -159,7 +162,7 @@ def is_allowed_host(host: str, port: int, scheme: str, patterns: Sequence[str]) 
 
 
 def is_same_server(one: WebUrl, other: WebUrl) -> bool:
-    """Return True if two URLs name one server. The usual ports of a host count as one."""
+    """Return True if two URLs lead to the same server. Ports 80 and 443 of a host count as the same."""
     return one.host == other.host and (one.port == other.port or {one.port, other.port} <= set(PORTS.values()))
 
 

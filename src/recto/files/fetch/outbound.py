@@ -25,11 +25,11 @@ from recto.http.client import Address, HttpClient, HttpConnection, Resolve
 from recto.http.network import Network
 
 LOGGER = logging.getLogger("recto.files")
-# Uncompressed responses have the length that they state, and cannot be decompression bombs.
+# Request uncompressed responses: they have their stated length and cannot be decompression bombs.
 HEADERS = {"User-Agent": "recto (fetches files its users name)", "Accept": "*/*", "Accept-Encoding": "identity"}
 OK, REDIRECTS = 200, frozenset({301, 302, 303, 307, 308})
 RETRY_SECONDS = 1.0
-# Callers of a web session set their own deadline.
+# Timeout of a web session, whose callers set their own deadlines.
 DAY = 86_400.0
 EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 UPLOAD = "download it yourself and upload it"
@@ -46,7 +46,7 @@ class Fetched:
 
 
 class Outbound:
-    """Fetches files from the web. `allowance` lists networks that may be reached besides public addresses."""
+    """A client that fetches files from the web.  lists networks that it may reach besides public addresses."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Outbound:
     async def fetch(
         self, url: str, *, hosts: Sequence[str], owner: str = "", most_bytes: int | None = None, own: str | None = None
     ) -> AsyncGenerator[Fetched]:
-        """Fetch a file, which can be read while the context lasts. Raise FileRefused with the reason if it cannot be.
+        """Fetch a file, readable while the context is open. Raise FileRefused with the reason if this fails.
 
         `hosts` are patterns of allowed hosts; `own` is this server's URL, which is always rejected.
         """
@@ -85,7 +85,7 @@ class Outbound:
 
     @contextmanager
     def _limit_concurrency(self, owner: str, guard: Guard) -> Generator[None]:
-        """Reject a fetch beyond the limits. A fetch counts until its last lookup has ended."""
+        """Limit concurrent fetches, in total and per user. A fetch counts until its last DNS lookup has ended."""
         is_user_limit = self._users[owner] >= self.settings.of_user
         if is_user_limit or self._users.total() >= self.settings.at_once:
             most = f"{self.settings.of_user} of one user" if is_user_limit else f"{self.settings.at_once}"
@@ -105,7 +105,7 @@ class Outbound:
     async def _follow(
         self, exchange: _Exchange, url: WebUrl, check: Callable[[str], WebUrl]
     ) -> AsyncGenerator[tuple[HttpConnection, WebUrl]]:
-        """Return the response after all redirects. Each redirect is checked like the first URL."""
+        """Follow redirects and yield the last response. Check each redirect like the first URL."""
         for _ in range(self.settings.redirects + 1):
             with closing(exchange.client(url)) as client:
                 answer = await exchange.request(client, url)
@@ -137,10 +137,10 @@ class Outbound:
 
 
 class SystemResolver:
-    """The system's resolver with its own threads, so that a DNS server that hangs delays only its own callers."""
+    """The system resolver in its own threads, so that a slow DNS server delays only callers of this resolver."""
 
     def __init__(self, threads: int) -> None:
-        # Enough for abandoned lookups too: a thread cannot be stopped.
+        # Abandoned lookups occupy threads too, because a thread cannot be stopped.
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="recto-lookup")
 
     async def __call__(self, host: str, port: int) -> Sequence[Address]:
@@ -154,7 +154,7 @@ class _ForbiddenAddress(OSError):
 
 
 class Guard:
-    """Lookups, one after another, that reject a host if an address is neither public nor in `allowance`."""
+    """Sequential lookups. They reject a host if any of its addresses is neither public nor in `allowance`."""
 
     def __init__(self, resolve: Resolve, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
         self.has_refused = False
@@ -188,7 +188,7 @@ class Guard:
         """Call a function when no lookup is in progress."""
 
         def finish(task: asyncio.Task[Sequence[Address]]) -> None:
-            # asyncio would log an error that nobody retrieves.
+            # Retrieve the error, because asyncio would otherwise log it.
             if not task.cancelled():
                 task.exception()
             act()
@@ -200,7 +200,7 @@ class Guard:
 
 
 class GuardedSession:
-    """HTTP to hosts that an operator has named, with checked addresses. A request that acts is never repeated."""
+    """HTTP to hosts that an operator has named, with checked addresses. Only GET requests may be repeated."""
 
     def __init__(self, guard: Guard, network: Network, connect_seconds: float) -> None:
         self._guard = guard
@@ -214,7 +214,10 @@ class GuardedSession:
         return self._guard.has_refused
 
     async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> HttpConnection:
-        """Send a request and return the head of the response. The caller closes it. Raise OSError without one."""
+        """Send a request and return the head of the response, which the caller closes.
+
+        Raise OSError if none arrives.
+        """
         parts = urlsplit(url)
         client = self._clients.get((parts.scheme, parts.netloc))
         if client is None:

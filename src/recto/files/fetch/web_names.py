@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from recto.conversation.file_formats import ending_for, ending_of, format_by_ending
 from recto.files.file_names import safe_name
 
-# The extension of a program that serves files, seldom of the file.
+# Extension of server scripts. In a URL it seldom belongs to the file itself.
 _PROGRAM = "php"
 _PLAIN = ("", ".txt")
 _FIELD = re.compile(r';\s*+(?P<name>[^=;\s]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|[^;]*+)', re.DOTALL)

@@ -27,9 +27,9 @@ END_WITH_PARENT = 1
 OPEN_FILES = 128
 CPU_SPARE_SECONDS = 10
 SPARE_BYTES = 64 * 2**20
-# The part of the memory limit that code may take; private memory is limited to the rest.
+# Part of the memory limit that is reserved for code. Private memory is limited to the remainder.
 CODE_BYTES = 64 * 2**20
-# Libraries and threads reserve more addresses than they use memory.
+# Address space beyond the memory limit, because libraries and threads reserve more than they use.
 ADDRESS_BYTES = 512 * 2**20
 # Slow imports, done before the first document.
 HEAVY = ("charset_normalizer", "pypdfium2", "xberg")
@@ -58,7 +58,10 @@ def main() -> None:
 
 
 def limit_resources(limits: ParseLimits, seconds: float) -> None:
-    """Limit memory and CPU time by the system. Without such limits, only the clock of the server stops the process."""
+    """Set system limits on memory and CPU time.
+
+    Where the system has no such limits, only the server's time limit stops the process.
+    """
     if sys.platform == "win32":
         return
     import resource
@@ -78,7 +81,7 @@ def limit_resources(limits: ParseLimits, seconds: float) -> None:
 
 
 def forbid_writing() -> None:
-    """Forbid files for the rest of the process, once Python has written its compiled modules."""
+    """Forbid writing files and limit open files. Called after the imports, which may write compiled modules."""
     if sys.platform == "win32":
         return
     import resource
@@ -89,13 +92,13 @@ def forbid_writing() -> None:
 
 
 def end_with_parent() -> None:
-    """End with the server. A server that is killed closes the pipe, but a busy parser does not read it."""
+    """Let the system kill this process when the server ends. A busy parser would not notice the closed pipe."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
 
 
 def claim_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Claim standard input and output. Output of libraries goes to standard error; their input is empty."""
+    """Return standard input and output. Redirect output of libraries to standard error and give them an empty input."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -111,7 +114,7 @@ def load_libraries() -> None:
     for name in HEAVY:
         importlib.import_module(name)
     list(parse(b"warm", Task(format="txt", name="warm.txt")))
-    # The garbage collector ignores what is imported, so that collecting after a document is fast.
+    # Exclude imported objects from garbage collection, so that collecting after a document is fast.
     gc.freeze()
 
 
@@ -134,7 +137,7 @@ def answer_order(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> b
     except BaseException as error:
         failed = DAMAGED
         sys.stderr.write(f"{type(error).__name__}: {error}\n"[:1_000])
-    # The error message needs memory, too.
+    # Raise the limit a little, because sending the error needs memory.
     limit_resources(replace(limits, memory_bytes=limits.memory_bytes + SPARE_BYTES), seconds)
     return send(answers, failed) and failed is not MEMORY
 
@@ -168,7 +171,7 @@ def is_too_large(size: int, size_at_start: int, most: int) -> bool:
 
 
 def private_bytes() -> int:
-    """Return the private memory of this process in bytes, which its limit counts; 0 if it is unknown."""
+    """Return the private memory of this process in bytes, to which its limit applies; 0 if it is unknown."""
     return _read_pages(_PROCESSES / "self", _PRIVATE)
 
 

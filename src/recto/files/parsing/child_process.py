@@ -24,25 +24,25 @@ from recto.files.parsing.ports import Frame
 from recto.sandbox.bubblewrap import isolation_words, program_path, readable_words, succeeds
 
 _PREFIX = "recto-parsing-"
-# A folder gets its lock within this time.
+# A younger folder may not be locked yet.
 _YOUNG_SECONDS = 60
 LOGGER = logging.getLogger("recto.files")
 END_SECONDS = 10
-# From the end of the pipe to the end of the process.
+# Seconds to wait for the end of a process after the end of its pipe.
 LEAVE_SECONDS = 0.5
 LAST_WORDS = 4_096
-# Between two checks of its memory.
+# Seconds between two checks of the memory in use.
 LOOK_SECONDS = 0.1
-# The signal of a system without free memory.
+# SIGKILL, which a system out of memory sends.
 KILLED = 9
 # Messages of Rust, C++ and Python for exhausted memory.
 OUT_OF_MEMORY = (b"memory allocation of", b"bad_alloc", b"MemoryError", b"out of memory", b"Cannot allocate memory")
-# Python and system programs need these. Our own settings and secrets are not passed on.
+# Environment variables that Python and system programs need. Recto's settings and secrets are not inherited.
 INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TESSDATA_PREFIX", "SYSTEMROOT")
 ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONUTF8": "1",
-    # Arenas and threads reserve addresses, which are limited.
+    # Memory arenas and threads reserve address space, which is limited.
     "MALLOC_ARENA_MAX": "2",
     "RAYON_NUM_THREADS": "2",
     "TOKIO_WORKER_THREADS": "2",
@@ -51,7 +51,7 @@ ENVIRONMENT = {
 
 
 class ChildGone(Exception):
-    """A parser process ended before its answer did."""
+    """A parser process ended before it had sent its complete answer."""
 
 
 class ChildProcess:
@@ -73,7 +73,7 @@ class ChildProcess:
 
     @classmethod
     async def start(cls, command: Sequence[str], folder: Path) -> ChildProcess:
-        """Start a process. Raise OSError if that fails. Its first frame says that it is ready."""
+        """Start a process, which first sends a `Ready` frame. Raise OSError if it cannot be started."""
         folder.mkdir()
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         process = await asyncio.create_subprocess_exec(
@@ -97,14 +97,17 @@ class ChildProcess:
         return self._process.pid
 
     async def limit_memory(self, most: int) -> None:
-        """End the process once it and its children use more memory: its own limits do not count everything."""
+        """Kill the process once it and its children use more than `most` bytes.
+
+        System limits do not include everything.
+        """
         while (used_bytes := resident_bytes(self.pid)) <= most:
             self._was_large = self._was_large or used_bytes > most / 2
             await asyncio.sleep(LOOK_SECONDS)
         self._kill_group()
 
     async def send(self, order: ParseOrder, data: AsyncIterable[bytes]) -> None:
-        """Send an order. If the process does not read it, `read` tells the reason."""
+        """Send an order and its data. If the process does not read them, `read` raises the reason."""
         # Event loops report a closed pipe in different ways.
         with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
             self._stdin.write(frames.framed(frames.order_row(order)))
@@ -126,7 +129,7 @@ class ChildProcess:
     async def had_too_little_memory(self) -> bool:
         """Return True if a process that ended probably lacked memory."""
         await asyncio.wait([self._ending, self._listening], timeout=LEAVE_SECONDS)
-        # Its children may still hold its pipes.
+        # Kill its children, which may keep the pipes open.
         self._kill_group()
         await asyncio.wait([self._ending, self._listening], timeout=END_SECONDS)
         code = self._process.returncode or 0
@@ -149,7 +152,7 @@ class ChildProcess:
         self._stdin.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS), self._reading:
-                # A pipe closes only once it is read to its end.
+                # Read to the end, because the pipe closes only then.
                 while await self._stdout.read(LAST_WORDS):
                     pass
                 await asyncio.wait([self._ending, self._listening])
@@ -175,9 +178,9 @@ class ChildProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
-# The empty working folder of the process. The temporary folder of the system may contain Python itself.
+# Empty working folder of a sandboxed process. The system's temporary folder may contain Python itself.
 SCRATCH = "/scratch"
-# One dependency and one package of ours, both fast to import: if these are found, all are.
+# Test command that imports a dependency and a module of ours. If both are found, all are.
 TRIAL = (sys.executable, "-P", "-c", "import orjson, recto.errors")
 
 

@@ -1,4 +1,4 @@
-"""The protocol between the server and a parser process: messages of a length and JSON."""
+"""The protocol between the server and a parser process. Each message is a length and a JSON object."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from recto.files.decode import UNREADABLE
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 LENGTH_BYTES = 4
-# A frame has about a quarter of a mebibyte and never more than a whole one: a character may take six bytes.
+# Target size of a frame in characters, and its limit in bytes. A character may take six bytes.
 PIECE_CHARACTERS = 2**17
 FRAME_BYTES = 2**20
-# Of an element, for its field names.
+# Size added to each element for its field names.
 OVERHEAD = 64
 REASON_CHARACTERS = 2_000
 CODE_CHARACTERS = 40
-# Sent by a process just before it ends.
+# Failure code of a process that runs out of memory. It ends after sending the code.
 MEMORY_CODE = "memory"
 LARGEST_NUMBER = 2**53
 UNITS: tuple[Unit, ...] = get_args(Unit)
-# The place of a WireError.
+# `where` of a WireError.
 CHILD = "parser"
 
 FrameRow: TypeAlias = dict[str, Json]
@@ -48,7 +48,10 @@ class ParseOrder:
 
 
 def seconds_for(task: Task, *, scans: bool = True) -> float:
-    """Return the time limit of a task. Time for scans is extra: the rest is parsed when it is used up."""
+    """Return the time limit of a task.
+
+    OCR has an additional limit; when it is used up, parsing continues without OCR.
+    """
     return task.limits.seconds + (task.limits.ocr_seconds if task.ocr and scans else 0)
 
 
@@ -103,7 +106,7 @@ def frame_row(frame: Frame | Ready) -> FrameRow:
 
 
 def pieces_of(batch: FoundElements, pages_before: int) -> Iterator[FoundElements]:
-    """Split a batch into frames of limited size. Only the last one has its number of pages and `scans`."""
+    """Split a batch into frames of limited size. Only the last frame has the `pages` and `scans` of the batch."""
     size, piece = 0, list[Element]()
     for element in [part for whole in batch.elements for part in _parts(whole)]:
         if piece and size + _size(element) > PIECE_CHARACTERS:
@@ -123,14 +126,17 @@ def _row_size(cells: tuple[str, ...]) -> int:
 
 
 def _parts(element: Element) -> Iterator[Element]:
-    """Split an element that is too large for a frame. Without a line for each row, a table becomes text."""
+    """Split an element that is too large for a frame.
+
+    If the lines of a table do not match its rows, the parts have text but no rows.
+    """
     if _size(element) <= PIECE_CHARACTERS:
         yield element
         return
     lines = element.text.split("\n")
     under_head = len(lines) - len(element.rows)
     if element.rows and under_head in {0, 1}:
-        # The line below the first row only marks the table.
+        # The line below the head has no cells: it is Markdown's separator.
         cells = [element.rows[0], *[()] * under_head, *element.rows[1:]]
         sizes = [len(line) + _row_size(row) for line, row in zip(lines, cells, strict=True)]
         if max(sizes) + OVERHEAD <= PIECE_CHARACTERS:
@@ -141,7 +147,7 @@ def _parts(element: Element) -> Iterator[Element]:
 
 
 def _table_parts(element: Element, sizes: Sequence[int], under_head: int) -> Iterator[Element]:
-    """Split a table by lines. The parts after the first are `rows`."""
+    """Split a table between lines. The parts after the first have the kind `rows`."""
     lines = element.text.split("\n")
     starts, room = [0], PIECE_CHARACTERS - OVERHEAD
     for number, size in enumerate(sizes):
@@ -217,13 +223,16 @@ def _text(value: Json) -> str:
     return value.replace("\0", UNREADABLE)
 
 
-# A character takes up to six bytes, and tables contain their text twice.
+# Most bytes per character. JSON may take six, and tables contain their text twice.
 BYTES_PER_CHARACTER = 16
 SPARE_BYTES = 16 * MEBIBYTE
 
 
 class FrameFilter:
-    """Checks the order of frames and the limits of a task. `is_child_ready`: the process can take the next task."""
+    """A filter that checks the order of frames and the limits of a task.
+
+    `is_child_ready` is True once the process can take the next task.
+    """
 
     def __init__(self, task: Task) -> None:
         self.is_ended = False
@@ -237,12 +246,12 @@ class FrameFilter:
 
     @property
     def seconds(self) -> float:
-        """The time limit, as far as it is known yet."""
+        """The time limit. It includes time for OCR once the process has announced scans."""
         return seconds_for(self._task, scans=self._reads_scans)
 
     def accept(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
         """Return the frames to pass on. Raise FileRefused for an unreadable document, WireError for a wrong order."""
-        # Limits a process that sends empty frames forever.
+        # Stop a process that sends empty frames forever.
         self._bytes += size
         if self._bytes > self._limits.characters * BYTES_PER_CHARACTER + SPARE_BYTES:
             raise WireError(where=CHILD, problem="more frames than any document has")
@@ -273,7 +282,7 @@ class FrameFilter:
         elements = tuple([element for element in batch.elements if element.page is None or element.page <= most])
         elements = self._within_characters(elements)
         is_all = elements == batch.elements
-        # After a cut, pages count that start in the part before it.
+        # After a cut, count only the pages that start before it.
         started = max([self._pages, *[element.page for element in elements if element.page is not None]])
         pages = min(batch.pages, most) if is_all else started
         self._pages = batch.pages

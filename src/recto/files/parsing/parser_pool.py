@@ -25,7 +25,7 @@ from recto.files.parsing.ports import Frame, Task
 LOGGER = logging.getLogger("recto.files")
 COMMAND = (sys.executable, "-P", "-m", "recto.files.parsing.child")
 PIECE_BYTES = 2**18
-# More threads would parse no faster: one of them holds the interpreter lock.
+# More threads would not be faster, because the interpreter lock lets one run at a time.
 THREADS = 2
 BUSY = (
     "it was not read, because too many documents are waiting to be read at present. "
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class Parsers:
-    """Parses documents in processes that start on demand and stay warm. Belongs to one event loop."""
+    """A pool of parser processes that start on demand and stay warm. Belongs to one event loop."""
 
     def __init__(self, settings: PoolSettings | None = None, *, command: Sequence[str] | None = None) -> None:
         self._settings = settings or PoolSettings()
@@ -67,7 +67,7 @@ class Parsers:
         """Yield frames as soon as they are parsed. Raise FileRefused. Close the generator to stop early."""
         spool, size = Spool(self._settings.folder), 0
         try:
-            # All bytes first, so that a slow storage blocks no process.
+            # Receive all bytes before taking a process, so that a slow storage does not block it.
             async for piece in pieces:
                 size += len(piece)
                 self._waiting_bytes[owner] += len(piece)
@@ -76,7 +76,8 @@ class Parsers:
                     raise FileRefused(text, code="too_large")
                 most, total = self._settings.waiting_bytes, self._waiting_bytes.total()
                 of_owner = self._waiting_bytes[owner]
-                # A single document always fits; all documents of one user get half of the room.
+                # Accept a document that is the only one. Otherwise limit the waiting bytes of all users, and those of a
+                # user to half.
                 if (total > most and total > size) or (of_owner > most / 2 and of_owner > size):
                     raise FileRefused(BUSY, code="busy")
                 await spool.add(piece)
@@ -108,7 +109,7 @@ class Parsers:
             self._folder.remove()
 
     async def confinement(self) -> tuple[str, ...]:
-        """Return the command prefix of the sandbox, tried once; empty without one."""
+        """Return the command prefix of the sandbox; empty without a sandbox. Tests the sandbox only once."""
         if self._prefix is None:
             self._prefix = self._create_task(confinement(self._settings.sandbox))
         return await asyncio.shield(self._prefix)
@@ -152,7 +153,7 @@ class Parsers:
                     self._create_task(self._start()).add_done_callback(self._make_started_spare)
 
     async def _receive(self, child: ChildProcess, frame_filter: FrameFilter) -> AsyncGenerator[Frame]:
-        """Yield frames up to the deadline. Time between two requests of the consumer does not count."""
+        """Yield frames until the time limit. Only time spent waiting for the process counts."""
         seconds = 0.0
         loop = asyncio.get_running_loop()
         while not frame_filter.is_ended:
@@ -170,7 +171,7 @@ class Parsers:
                     raise FileRefused(CLOSED, code="busy") from error
                 if isinstance(error, ChildGone) and await child.had_too_little_memory():
                     raise FileRefused(MEMORY.reason, code=MEMORY.code) from error
-                # The document may not be the cause.
+                # Log the error, because the document may not be its cause.
                 LOGGER.warning("a parser process failed: %s", str(error) or type(error).__name__)
                 raise FileRefused(CRASHED, code="crashed") from error
             for one in allowed:
@@ -182,7 +183,7 @@ class Parsers:
         while self._spare:
             child, timer = self._spare.popitem()
             timer.cancel()
-            # A process that ended while idle may have reported before that it is ready.
+            # A process that ended while idle may have sent `Ready` before.
             if child.is_gone:
                 self._discard(child)
             elif await self._is_ready(child):
@@ -213,7 +214,7 @@ class Parsers:
 
     async def _start(self) -> ChildProcess:
         prefix = await self.confinement()
-        # A cleaner of temporary folders may have removed it.
+        # The system may have cleaned its temporary folder.
         if self._folder is None or not self._folder.path.is_dir():
             self._folder = ScratchFolder()
             self._create_task(asyncio.to_thread(sweep))
@@ -233,7 +234,7 @@ class Parsers:
             self._make_spare(start.result())
 
     def _discard_idle(self, child: ChildProcess) -> None:
-        # One spare process stays.
+        # Keep one spare process.
         if len(self._spare) > 1 and self._spare.pop(child, None):
             self._discard(child)
 
@@ -253,11 +254,12 @@ class Parsers:
 
 
 class FairQueue:
-    """A queue for a number of places. Owners take turns, and the documents of an owner keep their order.
+    """A queue for a limited number of places. Owners take turns; documents of an owner keep their order.
 
-    The next place goes to the owner with the fewest places, at most `of_owner`; among equals the longest waiting one.
-    If more than `waiting` documents wait, the newest one of the owner with the most is rejected. A document that takes
-    longer than `slow_seconds` moves to one of as many extra places.
+    The next place goes to the owner with the fewest places, who may hold at most `of_owner`. A tie goes to the owner
+    whose last turn is longest ago. If more than `waiting` documents wait, the queue rejects the newest document of the
+    owner with the most waiting ones. A document that takes longer than `slow_seconds` moves to an extra place; there
+    are as many extra places as places.
     """
 
     def __init__(self, *, places: int, of_owner: int, waiting: int, slow_seconds: float = 5.0) -> None:
@@ -268,14 +270,17 @@ class FairQueue:
         self._slow_seconds = slow_seconds
         self._places: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        # Of each owner with a place or a waiting document.
+        # Number of the last turn, for each owner with a place or a waiting document.
         self._last_turn: dict[str, int] = {}
         self._turn = 0
         self._is_closed = False
 
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncGenerator[None]:
-        """Wait for a place and hold it. Raise FileRefused (`busy`) if too many wait, now or later."""
+        """Wait for a place and hold it.
+
+        Raise FileRefused (`busy`) if too many documents wait, at once or while this one waits.
+        """
         await self._acquire(owner)
         move = asyncio.create_task(self._move_to_extra())
         try:
@@ -312,7 +317,7 @@ class FairQueue:
         self._assign()
         waiting = {name: [one for one in waiters if not one.done()] for name, waiters in self._waiting.items()}
         if sum(map(len, waiting.values())) > self._most_waiting:
-            # Among equals the newcomer is rejected, so that no owner loses a place to an equal.
+            # On a tie, reject the new document, so that no other owner loses one.
             largest = max(waiting, key=lambda name: (len(waiting[name]), name == owner))
             newest = waiting[largest][-1]
             self._leave(largest, newest)

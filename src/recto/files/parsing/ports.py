@@ -9,7 +9,7 @@ from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Unit
 from recto.conversation.file_formats import FORMATS
 
-# Increased whenever the same bytes give another text. Texts of older versions are parsed again (D3).
+# Increase this whenever the same bytes give a different text. Texts of older versions are then parsed again (D3).
 PARSER_VERSION = 4
 
 
@@ -42,7 +42,7 @@ class FoundElements:
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """A document that cannot be read, or not any further: code, and reason with advice."""
+    """A document that cannot be read at all, or not to its end. `reason` includes advice."""
 
     code: str
     reason: str
@@ -53,7 +53,8 @@ class DocumentEnd:
     """The end of a complete document."""
 
 
-# `DocumentStart`, any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without a start, only `Failed`.
+# The order is `DocumentStart`, any number of `FoundElements`, then `DocumentEnd` or `Failed`. An unreadable document
+# has only `Failed`.
 Frame: TypeAlias = DocumentStart | FoundElements | Failed | DocumentEnd
 
 _READ = [row.ending for row in FORMATS if row.parser not in (None, "text")]
@@ -76,7 +77,7 @@ NOT_TEXT = Failed(
 
 
 class UnreadableDocument(Exception):
-    """The document cannot be read, or not any further."""
+    """The document cannot be read at all, or not to its end."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.reason)

@@ -11,7 +11,7 @@ from recto.files.ports import Storage
 from recto.ids import new_id
 
 PROBE = "probe-"
-# Made by `new_id`. Other files in the same place are never listed or deleted.
+# Names from `new_id`. Files with other names are never listed or deleted.
 NAME = re.compile(rf"(?:{PROBE})?[0-9a-f]{{8}}-[0-9a-f]{{4}}-7[0-9a-f]{{3}}-[89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}")
 # The name of the label. It is not a blob name, so it is never listed, swept or copied.
 LABEL = "recto-storage.json"
@@ -19,12 +19,12 @@ FEW_BYTES = b"recto"
 
 
 def is_ours(name: str) -> bool:
-    """Return True if a name is one that we make."""
+    """Return True if a name has the form of our blob names."""
     return NAME.fullmatch(name) is not None
 
 
 def check_name(name: str) -> str:
-    """Return a name of ours, which is never a path. Raise NotFound for any other name."""
+    """Return a blob name, which is never a path. Raise NotFound for any other name."""
     if not is_ours(name):
         raise NotFound(what="file", id=name)
     return name

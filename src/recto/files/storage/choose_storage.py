@@ -30,7 +30,7 @@ def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> L
 
 
 def read_storage_url(url: str) -> Path | LabelledStorage:
-    """Return the folder or the bucket of a URL. This makes nothing and connects to nothing."""
+    """Return the folder or the bucket of a URL, without creating it or connecting to it."""
     try:
         split = urlsplit(url)
     except ValueError:

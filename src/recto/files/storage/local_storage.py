@@ -1,6 +1,7 @@
 """Blobs in a folder of this machine. A file is visible only once it is complete.
 
-Faster than a general file system library. A killed process leaves one staged file, which the next server deletes.
+Our own code, because it is faster than a general file system library. The next server deletes the staged files of a
+killed process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ STEP = 100
 STAGED = "incoming"
 READ_BYTES = WRITTEN_AT_ONCE = 2**20
 LISTED_AT_ONCE = 1000
-# No upload takes so long: an older staged file belongs to no process.
+# Age of a leftover. No upload takes so long, so no process writes to an older staged file.
 STAGED_SECONDS = 3_600
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class LocalStorage:
             # A small file is written and renamed in one step.
             await _on_disk(lambda: staged.finish(last))
         except BaseException:
-            # Shielded from a second cancellation. The first error is the one that is raised.
+            # Shield the cleanup from a second cancellation, and suppress its errors in favor of the first one.
             with suppress(StorageDown):
                 await asyncio.shield(asyncio.ensure_future(_on_disk(staged.drop)))
             raise
@@ -123,7 +124,7 @@ class LocalStorage:
         await self._write(new_id(), self._folder / LABEL, whole())
 
     async def remove_leftovers(self) -> None:
-        """Delete staged files: all of them, or in a shared folder those unchanged for long."""
+        """Delete all staged files; in a shared folder, only old ones."""
 
         def remove_old() -> None:
             before = time.time() - STAGED_SECONDS
@@ -135,7 +136,7 @@ class LocalStorage:
         await _on_disk(remove_old)
 
     def _path(self, name: str) -> Path:
-        # By hash: names start with their time and would all be in one folder.
+        # Group blobs by hash. Names start with a time, so their first characters would put most blobs into one folder.
         digest = hashlib.sha256(check_name(name).encode()).hexdigest()
         return self._folder / digest[:2] / digest[2:4] / name
 
@@ -152,7 +153,7 @@ class LocalStorage:
 
 
 def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int:
-    """Copy files that the target lacks, each completely or not at all. Return their number."""
+    """Copy blobs that are missing in `target`, each completely or not at all. Return their number."""
     count = 0
     for place in _blobs(source):
         goal = target / place
@@ -173,7 +174,7 @@ def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int
 
 
 class _StoredFile:
-    """A file that is being read. It opens on the first read and closes once, even during a read."""
+    """A file to read. The first read opens it, and `close` waits for a read in progress."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -182,7 +183,7 @@ class _StoredFile:
         self._is_closed = False
 
     def read(self, place: int, size: int) -> bytes:
-        """Return some bytes; none at the end and after `close`."""
+        """Return up to `size` bytes; empty at the end and after `close`."""
         with self._lock:
             if self._is_closed:
                 return b""
@@ -195,7 +196,7 @@ class _StoredFile:
             return self._file.read(size)
 
     def close(self) -> None:
-        """Close the file after a running read."""
+        """Close the file, after any read in progress."""
         with self._lock:
             self._is_closed = True
             if self._file:
@@ -206,13 +207,13 @@ def _blobs(folder: Path) -> Iterator[Path]:
     for here, below, names in os.walk(folder):
         if Path(here) == folder and STAGED in below:
             below.remove(STAGED)
-        # Without the label: a copy is another storage and gets its own.
+        # Omit the label: the copy is another storage and gets its own label.
         for name in filter(is_ours, names):
             yield (Path(here) / name).relative_to(folder)
 
 
 async def _write_most(staged: StagedFile, pieces: AsyncIterable[bytes]) -> Sequence[bytes]:
-    """Write bytes while the next arrive. Return the last ones, which are not written yet."""
+    """Write bytes while the next ones arrive. Return the last ones, which the caller must write."""
     waiting, size = list[bytes](), 0
     with ThreadQueue() as writing:
         async for piece in pieces:
@@ -231,7 +232,7 @@ async def _on_disk(act: Callable[[], T]) -> T:
 
 
 def _acted(act: Callable[[], T]) -> T:
-    """Run a function. Errors do not show paths of this machine."""
+    """Run a function. Replace its OSError, which contains paths of this machine, by StorageDown."""
     try:
         return act()
     except OSError as error:

@@ -1,7 +1,7 @@
 """The owner of a storage. A storage belongs to one database, because a sweep would delete the files of another.
 
-The label in the storage and the note in the database are equal: a name made for the two, and the owner. The note is
-written first, so a server killed between the two writes continues at its next start.
+The label in the storage and the note in the database are equal. Both contain an id made for this pair, and the owner.
+The note is written first, so that the next start can write the label if the server is killed between the two writes.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ StorageOwner = Literal["nothing", "ours", "others"]
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """The shared name of a storage and its database, and the owner: the node of a data folder, or `shared`."""
+    """The id shared by a storage and its database, and the owner: the node of a data folder, or `shared`."""
 
     storage: str
     owner: str
 
 
 def owner_of(node: str, *, is_shared: bool, is_in_data_folder: bool) -> str:
-    """Return the owner: all servers of a shared database, unless the files are in the data folder of one."""
+    """Return `SHARED` if all servers of a database share the storage, otherwise the node of this data folder."""
     return SHARED if is_shared and not is_in_data_folder else node
 
 
@@ -56,7 +56,8 @@ async def claim_storage(
     if label is not None and note is not None:
         return
     content = await _look(storage, database)
-    # A database without a note is new, or older than the label. Only files tell one shared database from another.
+    # A database without a note is new, or older than the label. Blobs decide, because shared databases have the same
+    # owner.
     if content == "others" or (label is not None and content == "nothing" and label.owner == SHARED):
         raise storage_error(ANOTHERS)
     if label is not None:
@@ -68,7 +69,7 @@ async def claim_storage(
     if note is None:
         note = _read((await database.notes.add(NOTE, _text(new))).encode())
     if note is None or note.owner != owner:
-        # The copy of a database contains the note of the original.
+        # This database is a copy and contains the note of the original. Replace it.
         note = new
         await database.notes.set(NOTE, _text(note))
     await storage.write_label(_text(note).encode())
@@ -82,7 +83,7 @@ async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner:
 
 
 async def adopt(storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]) -> None:
-    """Make the storage belong to this database. All others then refuse to start with it."""
+    """Make the storage belong to this database. Servers of other databases then fail to start with it."""
     label = Label(storage=new_id(), owner=owner)
     await database.notes.set(NOTE, _text(label))
     await storage.write_label(_text(label).encode())
@@ -95,7 +96,7 @@ async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[L
 
 
 async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOwner:
-    """Return the owner of the blobs in the storage. One blob that the database knows makes all of them ours."""
+    """Return whose blobs the storage contains. If this database has a row for one of them, all are ours."""
     is_empty = True
     async with aclosing(storage.list_all()) as listing:
         async for some in listing:
@@ -107,7 +108,7 @@ async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOw
 
 
 def _read(text: bytes | None) -> Label | None:
-    """Parse a label. One that cannot be parsed belongs to another database."""
+    """Parse a label. An invalid one becomes an empty label, which no database has."""
     if text is None:
         return None
     fields = load_object(text) or {}

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 ALGORITHM = "AWS4-HMAC-SHA256"
-# The maximum of S3.
+# Longest validity that S3 allows.
 MOST_SECONDS = 604_800
 
 

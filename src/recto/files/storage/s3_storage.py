@@ -21,13 +21,13 @@ from recto.files.storage.presign import S3Credentials, presign
 if TYPE_CHECKING:
     from obstore.store import S3Config
 
-# The minimum of S3. An upload needs memory for three: two in flight and one that is being filled.
+# Smallest part size of S3. An upload needs memory for three parts: two in flight and one that is being filled.
 PART_BYTES = 5 * 2**20
 PARTS_AT_ONCE = 2
 READ_BYTES, FED_BYTES = 4 * 2**20, 2**20
 LISTED_AT_ONCE = 1000
 PROBLEM_CHARACTERS = 200
-# A request must learn within its own time limit that a storage is down.
+# Limits of a request to the storage. They are short, so that callers learn in time that the storage is down.
 RETRIES, RETRY_SECONDS, REQUEST_SECONDS = 3, 15, 30
 
 
@@ -76,7 +76,7 @@ class S3Storage:
         except asyncio.CancelledError:
             feed.stop()
             ending = asyncio.ensure_future(self._undo(path, putting))
-            # A second cancellation does not wait for it, but it runs to its end.
+            # A second cancellation ends the waiting, but not this task.
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
             await asyncio.shield(ending)
@@ -135,7 +135,7 @@ class S3Storage:
             await obstore.put_async(self._store, LABEL, label)
 
     async def remove_leftovers(self) -> None:
-        """Do nothing: a rule of the bucket ends unfinished uploads."""
+        """Do nothing: a rule of the bucket deletes unfinished uploads."""
 
     async def _put(self, path: str, feed: _Feed) -> None:
         first = bytearray()
@@ -152,16 +152,19 @@ class S3Storage:
             raise StorageDown(problem=_words(error)) from error
 
     async def _undo(self, path: str, putting: asyncio.Future[None]) -> None:
-        """Wait for the end of an upload and delete a complete one."""
+        """Wait for the end of a cancelled upload. Delete the blob if it is complete."""
         await asyncio.wait([putting])
-        # A sweep deletes it later; the caller gets only the cancellation.
+        # If this fails, a sweep deletes the blob later. The caller gets only the cancellation.
         with suppress(StorageDown):
             if not putting.cancelled() and putting.exception() is None:
                 await self.delete([path])
 
 
 class _Feed:
-    """The bytes of an upload. Stopping fails, so that a multipart upload aborts itself; cancelling would not."""
+    """The bytes of an upload. `stop` ends them with an error, so that a multipart upload aborts.
+
+    Cancelling the upload would not abort it.
+    """
 
     def __init__(self, pieces: AsyncIterable[bytes]) -> None:
         self._pieces = aiter(pieces)
@@ -194,7 +197,7 @@ class _Feed:
             self._next.cancel()
 
     async def _read(self) -> bytes | None:
-        """Return several pieces together: each one costs a switch between the storage's thread and the loop."""
+        """Return several pieces together, because each call costs a switch from the storage's thread to the loop."""
         pieces, size = list[bytes](), 0
         while size < FED_BYTES and (piece := await anext(self._pieces, None)) is not None:
             pieces.append(piece)
@@ -225,5 +228,5 @@ def _map_errors(name: str) -> Generator[None]:
 def _words(error: Exception) -> str:
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return "it refused our credentials"
-    # Addresses come before the dash, and the complete response after the first line: too much for users.
+    # Remove the address before the dash and the response after the first line, which users do not need.
     return str(error).partition("\n")[0].rpartition(" - ")[2].partition(": <")[0][:PROBLEM_CHARACTERS]

@@ -8,12 +8,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PRIVATE_FOLDER, PRIVATE = 0o700, 0o600
-# Without it, Windows would change line ends.
+# Without this flag, Windows would change line ends.
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Disk:
-    """Flushes to disk what must survive a power cut: bytes before the file gets its name, then the name."""
+    """Flushing of files and folders to disk, so that they survive a power cut.
+
+    Callers flush the bytes before the file gets its name, and the folder afterwards.
+    """
 
     def __init__(self, sync: Callable[[int], None] | None) -> None:
         self._sync = sync
@@ -24,7 +27,7 @@ class Disk:
             self._sync(file)
 
     def keep_folder(self, folder: Path) -> None:
-        """Flush the names in a folder, which only some systems support."""
+        """Flush a folder's entries to disk. Does nothing where the system is not POSIX."""
         if self._sync and os.name == "posix":
             descriptor = os.open(folder, os.O_RDONLY)
             try:
@@ -42,7 +45,7 @@ class Disk:
 
 
 class StagedFile:
-    """A file that is being written. Only one thread at a time uses it, even after its caller has gone."""
+    """A file that is being written. One thread at a time uses it, because a thread may outlive its cancelled caller."""
 
     def __init__(self, path: Path, target: Path, disk: Disk) -> None:
         self._path = path

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 
 from recto.errors import StorageDown
 
-# A working storage counts as working for a while; after a failure, the next caller checks again.
+# Seconds for which a successful check is valid. A failure is not cached.
 HOLDS_SECONDS = 10.0
 WAIT_SECONDS = 5.0
 
 
 class StorageHealth:
-    """Runs one check for all callers at the same time."""
+    """A check of a storage. Concurrent callers share one check."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class StorageHealth:
             return
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
-        # Not cancelled after the timeout: the next caller waits for the same check.
+        # Do not cancel the check after the timeout, because the next caller waits for it.
         done, _ = await asyncio.wait({self._asking}, timeout=self._wait)
         problem = self._asking.result() if done else f"it did not answer within {self._wait:g} seconds"
         if problem:

@@ -1,4 +1,4 @@
-"""Work in a thread that runs while its caller prepares the next."""
+"""Functions that run in a thread while the caller prepares the next one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 class ThreadQueue:
-    """Runs functions one after the other. `put` and `end` raise the error of a function. It keeps no idle thread."""
+    """A queue of functions that run one after the other. `put` and `end` raise the error of the previous function."""
 
     def __init__(self) -> None:
         self._running: asyncio.Task[None] | None = None
@@ -22,7 +22,7 @@ class ThreadQueue:
             self._running.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def put(self, function: Callable[[], None]) -> None:
-        """Start a function once the one before has ended."""
+        """Start a function once the previous one has ended."""
         await self.end()
         self._running = asyncio.create_task(asyncio.to_thread(function))
 

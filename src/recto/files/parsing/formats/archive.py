@@ -1,4 +1,4 @@
-"""Members of zip files, parts of office packages, and signs of a password."""
+"""Members of zip files, parts of office packages, and detection of password protection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from recto.files.decode import decode
 
 MOST_BYTES = 64 * 2**20
-# Errors of a damaged zip.
+# Errors from reading a damaged zip.
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, KeyError, ValueError, IndexError),
     *(struct.error, NotImplementedError, RuntimeError),

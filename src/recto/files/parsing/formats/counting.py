@@ -1,4 +1,4 @@
-"""Numbers of list items. An unknown number stays unknown."""
+"""Labels of list items. An item whose number is unknown gets `NO_NUMBER`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKS = re.compile(r"\[(?:cmt:|\^)\w+\]")
 
 
 class Labels:
-    """The labels of list items, found by their text. Items with the same text keep their order."""
+    """The labels of list items, by the text of the item. Items with the same text get their labels in order."""
 
     def __init__(self, labels: Iterable[tuple[str, str]]) -> None:
         self._waiting: defaultdict[str, deque[str]] = defaultdict(deque)

@@ -30,15 +30,15 @@ _OUTLOOK = "__substg1.0_".encode("utf-16-le")
 _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
 _FOLD = re.compile(r"\s*[\r\n]+\s*")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-# A soft line break; the blank before a signature is none.
+# A soft line break of flowed text. The blank in the line before a signature (`-- `) is not one.
 _FLOWS = re.compile(r"(?<!^--) \n(?=[^>\n])", re.MULTILINE)
-# The depth of messages and parts within each other; deeper ones are only listed.
+# Deepest nesting of messages and parts. Deeper ones are only listed.
 _DEEPEST = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Attachment:
-    """An attachment: name, bytes and format. An empty format is not read."""
+    """An attachment. With an empty `form` it is only listed, unless it is a message."""
 
     name: str
     data: bytes = b""
@@ -105,7 +105,7 @@ def _decode_header(value: str) -> str:
 
 
 def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator[Element]:
-    """Yield the text of a part, and collect attachments. The last alternative with text is the richest one."""
+    """Yield the text of a part, and collect attachments. Of alternatives, use the last with text: it is the richest."""
     kind = part.get_content_type()
     is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
     if kind == "message/delivery-status" and part.is_multipart():
@@ -145,7 +145,7 @@ def _paragraphs(text: str) -> Iterator[Element]:
 
 
 def _bytes(part: Message) -> bytes:
-    """Return the bytes of a part; without its encoding if that is wrong."""
+    """Return the decoded bytes of a part; the raw bytes if its transfer encoding is invalid."""
     payload = part.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 

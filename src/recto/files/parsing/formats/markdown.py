@@ -15,12 +15,12 @@ _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\S")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[\s:|-]+\|\s*")
-# Two hard line breaks in a row are a blank line.
+# Lines that end a block: a blank line, or a hard line break without text.
 _BLANK = ("", "\\")
 # A hard line break; two backslashes are an escaped one.
 _HARD_BREAK = re.compile(r"(?<!\\)((?:\\\\)*+)\\$")
 _LINE_BREAK = re.compile(r"\s*\n\s*")
-# One link that a program wrote as two.
+# One link that is written as two adjacent links.
 _TORN_LINK = re.compile(r"\]\(([^()\s]+)\)\[([^\[\]]*\]\(\1\))")
 _INNER_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(#[^()\s]*\)")
 

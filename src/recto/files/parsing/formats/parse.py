@@ -21,12 +21,12 @@ from recto.files.parsing.formats.plain_text import clean, decode_text, element_f
 from recto.files.parsing.formats.web import parse_html
 from recto.files.parsing.ports import DAMAGED, ENCRYPTED, DocumentEnd, Frame, Task, UnreadableDocument
 
-# Atomic groups: pages of nothing but comments would take forever to match.
+# Atomic groups prevent backtracking, which would take forever on pages that consist of comments.
 _MARKUP = re.compile(
     r"\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype html|html|head|body|table|div|meta|\?xml)\b", re.IGNORECASE | re.DOTALL
 )
 
-# Old formats of Office. Programs also write the new ones under their names.
+# New Office formats by old ones. Programs also write the new formats under old extensions.
 _NEW = {"doc": "docx", "xls": "xlsx", "ppt": "pptx"}
 _OLD = {new: old for old, new in _NEW.items()}
 _ZIPS = frozenset(row.ending for row in FORMATS if row.containers[0] == "zip")
@@ -87,7 +87,7 @@ def _form_of(data: bytes, form: str) -> str:
     return form
 
 
-# By the parser names of `FORMATS`.
+# Parsers by their name in `FORMATS`.
 _PARSERS: Mapping[ParserName, Parser] = {
     "pdf": lambda data, _, task: parse_pdf(data, task),
     "flowing": lambda data, form, _: parse_letter(data, form),

@@ -24,20 +24,20 @@ from recto.files.parsing.ports import (
     UnreadableDocument,
 )
 
-# A thread cannot be stopped, and some steps of a larger file would block the event loop.
+# Largest file to parse in a thread. A thread cannot be stopped, and a larger file would block the event loop at times.
 THREAD_BYTES = 2**18
 PIECE_CHARACTERS = 32_768
-# Databases reject the first; UTF-8 has no surrogates.
+# Characters that cannot be stored: PostgreSQL rejects NUL, and UTF-8 cannot encode surrogates.
 _REJECTED = re.compile("[\0\ud800-\udfff]")
-# In order of preference.
+# Possible delimiters by format, in order of preference.
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}
 HEAD_LINES = 100
 HEAD_CHARACTERS = 65_536
-# A quote that is never closed would make one cell of the rest of the file.
+# Longest cell. Without a limit, an unclosed quote would make one cell of everything after it.
 CELL_CHARACTERS = 1_000_000
 # The share of the first rows that must have equally many cells.
 ALIKE_SHARE = 0.5
-# Ends that programs write, without those that only Unicode has.
+# A line with its end. Unicode line separators do not end a line.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _DECLARATION = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
 
@@ -146,7 +146,7 @@ def _likeness(lines: list[str], delimiter: str) -> float:
 
 
 class _Lines:
-    """The lines of a text, without a copy of it. Text from `row_start` on belongs to no complete row."""
+    """The lines of a text, read without copying the text. `row_start` is the end of the last complete row."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text

@@ -8,12 +8,12 @@ from itertools import chain, islice
 
 from recto.conversation.document import Element
 
-# A frame contains a row as cells and as a line, where a line end in a cell takes four characters.
+# Longest row. A frame contains a row twice, as cells and as text, where a line end in a cell takes four characters.
 ROW_CHARACTERS = 32_768
-# Rows of very many long cells stay larger than the limit.
+# Least length of the cells of a split row. Rows of very many cells may therefore exceed the limit.
 SHORTEST_PIECE = 20
 PIECE_ROWS = 200
-# Pieces of wide rows have fewer of them.
+# Most cells of a piece, so that pieces of wide rows have fewer rows.
 PIECE_CELLS = 20_000
 _SPECIAL = re.compile(r"[|\r\n\t]")
 _BREAKS = re.compile(r"\s*[\r\n]+\s*")
@@ -59,7 +59,7 @@ def trim_rows(rows: Iterable[Sequence[str]]) -> list[TableRow]:
 
 
 def split_long_rows(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """Continue a row that is too long in further rows with the same columns."""
+    """Split a row that is too long into several rows with the same columns."""
     for row in rows:
         if sum(map(len, row)) <= ROW_CHARACTERS:
             yield row

@@ -12,10 +12,10 @@ from recto.files.parsing.formats.markdown import parse_markdown
 from recto.files.parsing.formats.xberg_document import extract, unpaged_frames
 from recto.files.parsing.ports import Frame
 
-# Deeper tags are removed and their text stays: the HTML parser fails at great depth.
+# Deepest element. The tags of deeper elements are removed, but not their text: the HTML parser fails at great depth.
 DEEPEST = 150
 _CHARSET = re.compile(r"<meta\b[^<>]*charset[^<>]*>", re.IGNORECASE)
-# Possessive, so that every page takes linear time.
+# Possessive quantifiers, so that matching takes linear time on every page.
 _TOKEN = re.compile(
     r"""<!--.*?(?:-->|\Z)
     |<(?P<raw>script|style|title|noscript|textarea)\b[^<>]*+>(?P<within>.*?)(?:</(?P=raw)\s*>|\Z)
@@ -38,7 +38,7 @@ _INLINE = frozenset(
 _CELL, _ROW = frozenset({"td", "th"}), frozenset({"td", "th", "tr"})
 _TERM, _ITEM, _PARAGRAPH = frozenset({"dt", "dd"}), frozenset({"li"}), frozenset({"p"})
 _ENDS = {"td": _CELL, "th": _CELL, "tr": _ROW, "tbody": _ROW, "dt": _TERM, "dd": _TERM, "li": _ITEM}
-# Form fields without a value for readers.
+# Types of form fields whose value is not for readers.
 _UNSAID = frozenset({"hidden", "password", "image", "file", "reset"})
 _TICKED = frozenset({"checkbox", "radio"})
 
@@ -50,7 +50,7 @@ def parse_html(text: str) -> Iterator[Frame]:
 
 def parse_page(text: str) -> Iterator[Element]:
     """Yield the elements of an HTML page. Raise UnreadableDocument."""
-    # The declared encoding no longer applies.
+    # Remove the declared encoding, because the page is encoded as UTF-8 below.
     page = _TOKEN.sub(_Tags().rewrite, _CHARSET.sub("", text))
     markdown = extract(page.encode("utf-8", "replace"), "html", "markdown").content
     if markdown.strip():
@@ -60,7 +60,7 @@ def parse_page(text: str) -> Iterator[Element]:
 
 
 class _Tags:
-    """Rewrites the tags of a page in order, and knows which elements are open."""
+    """A rewriter of the tags of a page, which tracks the open elements."""
 
     def __init__(self) -> None:
         self._open: list[str] = []
@@ -81,7 +81,7 @@ class _Tags:
                 return tag
             while self._open[-1] != name:
                 self._close()
-            # Text after the last option must not join it.
+            # Break the line, so that later text does not join the last option.
             return tag + "<br>" * (name == "select") if self._close() else _space(name)
         ends = _ENDS.get(name, frozenset[str]()) | (_PARAGRAPH if name not in _INLINE else frozenset[str]())
         while self._open and self._open[-1] in ends:

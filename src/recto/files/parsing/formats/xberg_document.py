@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from xberg import ExtractInput, ExtractionConfig
     from xberg._xberg import DocumentNode, ExtractedDocument, ExtractionResult, TextAnnotation
 
-# Nodes with headings, lists and links; one Markdown text; tables only.
+# Forms of a result: nodes with headings, lists and links; one Markdown text; or tables only.
 ExtractedAs: TypeAlias = Literal["structure", "markdown", "tables"]
-# Large, because the process has a memory limit of its own.
+# Large limits, because the process has a memory limit of its own.
 _LARGEST = 2**31
 _MOST_CELLS = 50_000_000
-# A higher compression ratio is an attack.
+# Highest compression ratio. A higher one is an attack.
 _TIGHTEST = 1_000
 _SECONDS = 3_600
-# The depth of HTML elements. At twice as many, the stack of xberg overflows and ends the process.
+# Deepest HTML element. At twice this depth, the stack of xberg overflows and ends the process.
 _DEEPEST = 250
 _LOCKED = re.compile(r"password|encrypt", re.IGNORECASE)
 
 
 def extract(data: bytes, form: str, form_of_result: ExtractedAs = "structure") -> ExtractedDocument:
-    """Extract the content of a document, as little of it as is needed. Raise UnreadableDocument."""
+    """Extract the content of a document in one form. Raise UnreadableDocument."""
     import xberg
 
     source = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
@@ -76,7 +76,7 @@ def _config(form_of_result: ExtractedAs) -> ExtractionConfig:
         output_format=xberg.OutputFormat("markdown" if form_of_result == "markdown" else "plain"),
         include_document_structure=form_of_result == "structure",
         extraction_timeout_secs=_SECONDS,
-        # Repeated text may matter: the head of a table, the number of a contract.
+        # Keep repeated text, which may matter: the head of a table, the number of a contract.
         content_filter=xberg.ContentFilterConfig(
             include_headers=True,
             include_footers=True,
@@ -92,7 +92,7 @@ def _config(form_of_result: ExtractedAs) -> ExtractionConfig:
             # Distinguishes hard line breaks from wrapped lines.
             newline_style=xberg.NewlineStyle.BACKSLASH,
             inline_data_media=xberg.InlineDataMedia.ALT_TEXT_ONLY,
-            # Many pages have all their text in one form, or below the head.
+            # Remove nothing: many pages have all their text in a form or in the header.
             preprocessing=xberg.PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
         ),
         security_limits=xberg.SecurityLimits(
@@ -111,7 +111,7 @@ SPEAKER_NOTES = "[speaker notes] "
 _INDENT = "  "
 _DEEPEST_HEADING = 6
 _TITLE_LEVEL = 2
-# Not tabs, which separate columns.
+# Blanks except tabs, which separate columns.
 _SPACE = re.compile(r"[^\S\n\t]+")
 
 
@@ -138,7 +138,7 @@ def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> 
 
 
 def _doubtful(nodes: Sequence[DocumentNode], contents: Sequence[Content]) -> frozenset[int]:
-    """Return the places of lists that may continue another: no heading separates them."""
+    """Return the positions of numbered lists that may continue an earlier list, because no heading separates them."""
     places, is_after = set[int](), False
     for place, (node, content) in enumerate(zip(nodes, contents, strict=True)):
         if content["node_type"] == "list" and content.get("ordered") and node.parent is None:
@@ -223,7 +223,7 @@ def _parents(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]
 
 
 def grid_rows(content: Content) -> list[list[str]]:
-    """Return the cells of a table by row and column. A merged cell is in its first place."""
+    """Return the cells of a table by row and column. The text of a merged cell is in its first place."""
     grid = cast("Mapping[str, Json]", content.get("grid") or {})
     cells = cast("list[dict[str, Json]]", grid.get("cells") or [])
     places = [(int(cast("int", cell["row"])), int(cast("int", cell["col"])), str(cell["content"])) for cell in cells]

@@ -30,7 +30,7 @@ _LEADS = re.compile(r"(?<=\]\()\S*&\w+;\S*")
 def parse_letter(data: bytes, form: str) -> Iterator[Frame]:
     """Yield the frames of a text document. Raise UnreadableDocument."""
     if form == "epub":
-        # Its nodes do not tell which item contains which.
+        # The nodes of an epub do not show how its list items are nested.
         return unpaged_frames(parse_markdown(extract(data, form, "markdown").content))
     prepare = {"docx": mark_formulas, "odt": prepare_odt, "rtf": prepare_rtf}.get(form)
     data = prepare(data) if prepare else data
@@ -62,7 +62,10 @@ def restore_table(element: Element) -> Iterator[Element]:
 
 
 def _has_rows(cells: Sequence[str], width: int) -> bool:
-    """Return True if the cells are rows of this width, with an empty cell after each. One row alone is ambiguous."""
+    """Return True if the cells form rows of this width, each followed by an empty cell.
+
+    A single row must not have empty cells, because it would be ambiguous.
+    """
     is_one = len(cells) == width + 1 and not all(cells[:width])
     return len(cells) % (width + 1) == 0 and not any(cells[width :: width + 1]) and not is_one
 
@@ -82,7 +85,7 @@ _CONTENT = "word/document.xml"
 # Marks the place of a formula; no text contains this character.
 _MARK = "\ufdd0"
 _RUN = f"<w:r><w:t>{_MARK}</w:t></w:r>"
-# Formulas on lines of their own, and others.
+# A formula on a line of its own, or a formula within a line (group 1).
 _FORMULA = re.compile(r"<m:oMathPara\b.*?</m:oMathPara>|(<m:oMath[ >].*?</m:oMath>)", re.DOTALL)
 _ALONE = "$$"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -109,7 +112,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedList:
-    """A list: its counter, its levels, and the levels that restart with it."""
+    """A list: its counter, its levels, and the numbers at which levels restart in it (`anew`)."""
 
     counter: str
     levels: Mapping[int, Level]
@@ -117,7 +120,10 @@ class NumberedList:
 
 
 def mark_formulas(data: bytes) -> bytes:
-    """Mark the place of each formula in a line. Return the document unchanged if it has none or is too large."""
+    """Mark the place of each formula within a line.
+
+    Return the document unchanged if it has no such formula or is too large.
+    """
     archive = Archive(data)
     text = archive.text(_CONTENT)
     changed = _FORMULA.sub(lambda match: _RUN + match[1] if match[1] else match[0], text)
@@ -237,7 +243,7 @@ def _whole(text: str, otherwise: int) -> int:
     return int(text) if text.isdecimal() and len(text) < _LEVELS else otherwise
 
 
-# xberg drops footnotes, but not as part of their paragraph.
+# xberg drops footnotes unless they are part of their paragraph.
 _FOOTNOTE = re.compile(rb"\{\\(?:\*\\)?footnote(?![a-z])")
 # The first half of a surrogate pair, its replacement text, and the second half.
 _FIRST = (
@@ -247,7 +253,7 @@ _HALVES = re.compile(rb"\\u" + _FIRST + rb" ?((?:\\uc\d ?|\\'[0-9a-fA-F]{2}|\?)*
 _SECOND = 0xDC00
 _STANDING_IN = re.compile(rb"\\uc\d ?")
 _TOKEN = re.compile(rb"\\(?:(trowd|row|cell|par|nestcell)(?![a-z])|cellx(-?\d{1,6}))")
-# In twips: closer edges are one.
+# Largest distance, in twips, of cell edges that count as one.
 _SAME = 30
 _MOST_EDGES = 100
 
@@ -261,7 +267,10 @@ class _Row:
 
 
 def prepare_rtf(data: bytes) -> bytes:
-    """Keep notes and rare characters, and add empty cells after wide ones, so that others stay in their column."""
+    """Make xberg keep footnotes and rare characters, and align columns.
+
+    Empty cells after a wide cell keep later cells in their column.
+    """
     data = _HALVES.sub(_join_halves, _FOOTNOTE.sub(b"{ ", data))
     out, done = list[bytes](), 0
     for end, count in (one for table in _tables(data) for one in _fillers(table)):
@@ -274,7 +283,7 @@ def _join_halves(match: re.Match[bytes]) -> bytes:
     first, second = int(match[1]) % 0x10000, int(match[3]) % 0x10000
     if second >> 10 != _SECOND >> 10:
         return match[0]
-    # The length of replacement texts changes from here on.
+    # Keep the `\uc` controls, which set the length of later replacement texts.
     prefix = b"".join(_STANDING_IN.findall(match[2]))
     return prefix + b"\\u%d" % (0x10000 + ((first & 0x3FF) << 10) + (second & 0x3FF))
 
@@ -293,7 +302,7 @@ def _tables(data: bytes) -> Iterator[Sequence[_Row]]:
             case b"nestcell":
                 is_nested = True
             case b"row":
-                # Nested tables are not distinguished from their cells.
+                # Skip a row with a nested table, whose cells cannot be told from its own.
                 rows += [] if is_nested else [_Row(ends=tuple(ends), edges=tuple(edges))]
                 ends, is_within, is_nested = [], False, False
             case _ if not is_within:

@@ -12,7 +12,7 @@ Shape: TypeAlias = Literal["plain", "date", "time", "span", "percent"] | int
 _DAY = 86_400
 # The number of February 29, 1900, which exists in Excel only.
 _NEVER_WAS = 60
-# The numbers of built-in formats.
+# Shapes of built-in formats, by their number.
 _SHAPES: dict[int, Shape] = {
     **dict.fromkeys((9, 10), "percent"),
     **dict.fromkeys((*range(14, 18), 22, *range(27, 32), 36, *range(50, 55), 57, 58), "date"),

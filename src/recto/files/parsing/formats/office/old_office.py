@@ -17,7 +17,7 @@ _HEAD = 512
 
 
 class Container:
-    """A compound file by its sectors."""
+    """An OLE compound file, read by sectors."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -56,7 +56,7 @@ class Container:
         return self._data[(place + 1) * self._size : (place + 2) * self._size]
 
     def _table(self, sectors: Iterable[int]) -> Sequence[int]:
-        # Without duplicates: a small file may name the same sector millions of times.
+        # Skip duplicates: a small file may name the same sector millions of times.
         return _numbers(b"".join(self._sector(one) for one in dict.fromkeys(sectors) if one < _FREE))
 
     def _chain(self, start: int, following: Sequence[int]) -> Iterator[int]:
@@ -75,7 +75,7 @@ def _whole(data: bytes, at: int, shape: str) -> int:
     return int(struct.unpack_from(shape, data.ljust(_HEAD, b"\0"), at)[0])
 
 
-# Row and column of a cell, counted from the first used one.
+# Texts of cells by row and column, counted from the first used ones.
 ShownCells: TypeAlias = Mapping[tuple[int, int], str]
 
 NOTHING_SHOWN: ShownCells = {}
@@ -157,7 +157,7 @@ _SLIDE, _GROUP, _SHAPE = 0x03EE, 0xF003, 0xF004
 _PLACE, _WIDE_WORDS, _NARROW_WORDS = 0xF00F, 0x0FA0, 0x0FA8
 _FEWEST_ROWS, _FEWEST_COLUMNS = 2, 2
 _MOST_CELLS = 10_000
-# Programs nest less deeply.
+# Deepest nesting of groups. Programs nest less deeply.
 _DEEPEST = 20
 
 
@@ -180,7 +180,7 @@ def _atoms(data: bytes, *, nested_only: bool = False) -> Iterator[tuple[int, byt
 
 
 def _tables(data: bytes, depth: int) -> Iterator[Rows]:
-    """Yield groups in which every shape with text has a row and a column of its own."""
+    """Yield the groups of shapes that form a table."""
     for kind, inner in _atoms(data, nested_only=True):
         if kind == _GROUP and (rows := _table_rows(inner)):
             yield rows
@@ -189,7 +189,7 @@ def _tables(data: bytes, depth: int) -> Iterator[Rows]:
 
 
 def _table_rows(group: bytes) -> Rows | None:
-    """Return the texts of a group of shapes by row and column; None if it is no table."""
+    """Return the texts of a group of shapes by row and column; None if the group is not a table."""
     texts = dict[tuple[int, int], str]()
     for kind, shape in _atoms(group, nested_only=True):
         place = next((one for inner, one in _atoms(shape) if inner == _PLACE), b"") if kind == _SHAPE else b""

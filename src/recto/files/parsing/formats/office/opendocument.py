@@ -27,7 +27,7 @@ _CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
 # Comments and notes inside of text.
 _NO_WORDS = (f"{OFFICE}annotation", f"{TEXT}note")
 _INDENT = "  "
-# Cells that repeat to the end of a sheet contain nothing.
+# Most repetitions of a cell or blank. Cells with more are empty and fill the sheet.
 _MOST_REPEATED = 100
 _NOT_A_NUMBER = ("NaN", "1.#NAN")
 
@@ -64,7 +64,7 @@ def _within(one: ElementTree.Element) -> str:
 
 
 def table(one: ElementTree.Element) -> Iterator[Element]:
-    """Yield a table. A merged cell is in its first place."""
+    """Yield a table. The text of a merged cell is in its first place."""
     rows = list[list[str]]()
     for row in one.iter(f"{TABLE}table-row"):
         rows.append([])
@@ -122,7 +122,10 @@ class _List:
 
 
 def prepare_odt(data: bytes) -> bytes:
-    """Add charts and merged cells for xberg, and turn comments and text boxes into text, unless it is too large."""
+    """Rewrite an odt for xberg. Return the document unchanged if it is too large.
+
+    Insert the tables of charts and the covered cells of merged ones. Turn comments and text boxes into text.
+    """
     archive = Archive(data)
     text = archive.text(_CONTENT)
     charted = "".join(_insert_charts(text, archive)) if "<draw:object" in text else text
@@ -172,7 +175,7 @@ def _remark(match: re.Match[str]) -> str:
 
 
 def _inline_boxes(text: str) -> Iterator[str]:
-    """Turn boxes inside of a paragraph into lines of it: xberg would read them twice."""
+    """Turn text boxes inside a paragraph into lines of the paragraph, because xberg would read them twice."""
     around: list[str] = []
     done = 0
     for match in _BOX_OR_PARAGRAPH.finditer(text):

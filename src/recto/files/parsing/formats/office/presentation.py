@@ -41,7 +41,7 @@ def parse_slides(data: bytes, form: str) -> Iterator[Frame]:
 
 
 def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
-    """Yield the frames of slides, given the text after each number and the elements."""
+    """Yield the frames of slides. A slide is the text after its number, and its elements."""
     yield DocumentStart(unit=unit, page_count=count)
     for number, (beside, elements) in enumerate(slides, 1):
         mark = Element(kind="page", text=f"[{unit} {number}{beside}]", page=number)
@@ -64,7 +64,7 @@ def _of_deck(archive: Archive, names: Sequence[str]) -> Iterator[tuple[str, Sequ
 
 
 def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
-    """Yield slides of a ppt from xberg. Elements before the first slide belong to it."""
+    """Yield slides of a ppt from xberg. The first slide includes elements before it."""
     document = xberg.extract(data, "ppt").document
     number = 0
     marked: list[tuple[int, Element]] = []
@@ -101,7 +101,7 @@ TITLES = ("title", "ctrTitle")
 _FURNITURE = ("sldNum", "dt", "ftr", "hdr", "sldImg")
 PICTURE = "[image: "
 TOO_LARGE, DAMAGED_SLIDE = "is too large to be read", "is damaged and cannot be read"
-# The first letters of number types.
+# Number formats by the first letters of their type.
 _WAYS = {
     "arabic": "decimal",
     "alphaLc": "lowerLetter",
@@ -187,7 +187,7 @@ def _chart(root: ElementTree.Element) -> Iterator[Element]:
 
 
 def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
-    """Return the stored values of a chart by place; of several levels the innermost."""
+    """Return the stored values of a series by index; the innermost ones if they have several levels."""
     points: dict[int, str] = {}
     values = series.find(f"{_CHART}{part}")
     for one in values.iter(f"{_CHART}pt") if values is not None else ():

@@ -1,4 +1,4 @@
-"""Spreadsheets: each sheet with its name and its cells as tables. Values of formulas come from the file."""
+"""Spreadsheets: each sheet with its name and its cells as tables. Formulas have the values stored in the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recto.files.parsing.formats.xberg_document import extract, link, note
 from recto.files.parsing.ports import DocumentStart, FoundElements, Frame
 
 NOT_READ = "[this sheet could not be read: the file is damaged here]"
-# Longer runs of empty rows or columns are left out.
+# Longest run of empty rows or columns to keep.
 MOST_EMPTY = 20
 _XLSX_SHEET = re.compile(r"<(?:\w+:)?sheet\b[^>]*>")
 _ODS_STYLE = re.compile(
@@ -55,7 +55,8 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
     tables: defaultdict[int, list[list[TableRow]]] = defaultdict(list)
     cells = shown_cells(data) if form == "xls" else []
     for table in result.tables:
-        # xberg and `shown_cells` count sheets of charts differently; then no text is replaced.
+        # Replace no text if xberg and `shown_cells` find different numbers of sheets: they count chart sheets
+        # differently.
         shown_texts = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
         rows = enumerate(table.cells)
         texts = ([shown_texts.get((at, column), cell) for column, cell in enumerate(row)] for at, row in rows)
@@ -90,7 +91,7 @@ def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
         if end is not None:
             yield Element(kind="note", text=f"[{run[0] - end - 1:,} empty rows left out]")
         end = run[-1]
-        # One at a time: the rows of a sparse sheet would fill the memory.
+        # Create the rows one at a time, because all rows of a sparse sheet would fill the memory.
         yield from table_elements(_row(by_number.get(number, []), places) for number in range(run[0], end + 1))
 
 
@@ -143,7 +144,7 @@ def _attributes(tag: str) -> Mapping[str, str]:
 HIDDEN: Mapping[str, Callable[[bytes], Callable[[str], bool]]] = {"xlsx": _xlsx, "ods": _ods, "xls": _xls}
 
 
-# Column and text of each cell in order, and the number of the row.
+# The cells of a row: column and text, in order. A line is the number of a row, and its cells.
 Cells: TypeAlias = list[tuple[int, str]]
 SheetLine: TypeAlias = tuple[int, Cells]
 
@@ -161,7 +162,7 @@ _PHONETIC = re.compile(rf"<{_X}rPh\b.*?</{_X}rPh>", re.DOTALL)
 _CODED = re.compile("_x([0-9A-Fa-f]{4})_")
 _HYPERLINK = re.compile(r'HYPERLINK\("([^"]*)"')
 _LONGEST = 9
-# The maximum of a sheet.
+# Most columns of a sheet.
 _COLUMNS = 16_384
 _DIGITS = "0123456789"
 _COLUMN = re.compile("[A-Z]{1,3}")
@@ -198,7 +199,7 @@ class Workbook:
         links = {one.get("ref", "").partition(":")[0]: targets.get(one.get("r:id", ""), "") for one in attributes}
         yield from sheet_elements(list(self._lines(text, links)))
         names_of_parts = targets.values()
-        # The old comment of a thread only says that there is one.
+        # Prefer threaded comments, because their old-style copies only refer to them.
         names = [name for name in names_of_parts if "threadedComment" in name] or [
             name for name in names_of_parts if "comments" in name
         ]
@@ -254,7 +255,7 @@ class Workbook:
 
 
 def open_workbook(data: bytes) -> Workbook | None:
-    """Open the workbook of a zip; return None if it cannot be read here."""
+    """Open the workbook of a zip. Return None if only xberg can read it."""
     archive = Archive(data)
     root = read_xml(archive, _WORKBOOK)
     leads = read_targets(archive, _WORKBOOK)

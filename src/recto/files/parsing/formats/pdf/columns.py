@@ -13,11 +13,11 @@ from recto.files.parsing.formats.tables import table_elements
 
 FEWEST_ROWS = 3
 FEWEST_COLUMNS = 2
-# The number of lines in a row with a single piece: cells with several lines, or empty neighbours.
+# Most consecutive lines with a single piece in a table: cells with several lines, or rows with one filled cell.
 MOST_SINGLE = 2
-# The largest distance of two lines of a table, in line heights.
+# Largest distance of two lines of a table, in line heights.
 MOST_APART = 4.0
-# The mean number of words in cells of a short column; half of the columns must be short.
+# Largest mean number of words in the cells of a short column. Half of the columns of a table must be short.
 SHORT_CELL = 3.5
 CHARACTERS_A_WORD = 3
 # The mark before a list item.
@@ -77,7 +77,10 @@ def _trim_run(run: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
 
 
 def _columns(run: Sequence[PageLine]) -> list[tuple[float, float]]:
-    """Return left and right of each column. Return none if a column has a single piece."""
+    """Return the left and right edge of each column.
+
+    Return an empty list if there are too few columns, or if one has a single piece.
+    """
     pieces = sorted((one for line in run if len(line.pieces) > 1 for one in line.pieces), key=lambda one: one.left)
     columns: list[tuple[float, float, int]] = []
     for one in pieces:
@@ -103,7 +106,7 @@ def _row(line: PageLine, columns: Sequence[tuple[float, float]]) -> tuple[str, .
 
 
 def _is_table(rows: Sequence[tuple[str, ...]]) -> bool:
-    """Return True for cells of a table; False for columns of prose, lists with their marks, and signs."""
+    """Return True for cells of a table; False for columns of prose, for lists, and for cells without letters."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
     short = 0
     for column in columns:
@@ -123,7 +126,7 @@ def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int
         ends = [0, *accumulate(map(len, letters))]
         places = {end: place for place, end in enumerate(ends)}
         table = list(table_elements(rows, page))
-        # Ranges of elements with as many letters as the table.
+        # Find elements with exactly the letters of the table.
         for start, (begin, after) in enumerate(pairwise(ends)):
             if begin == after or (end := places.get(begin + len(letters_of_table))) is None:
                 continue
@@ -138,14 +141,14 @@ def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int
 
 
 def _cut(element: Element, words: str, table: Sequence[Element]) -> Iterator[Element]:
-    """Yield a paragraph with a table in its middle in parts."""
+    """Split a paragraph that contains a table. Yield any other element unchanged."""
     places = [place for place, one in enumerate(element.text) if one.isalnum()]
     letters = _letters(words)
     at = _letters(element.text).find(letters) if element.kind == "paragraph" else -1
     if at < 0:
         yield element
         return
-    # Punctuation before its first and after its last letter belongs to it.
+    # Punctuation around the letters of the table belongs to the table.
     own = [place for place, one in enumerate(words) if one.isalnum()]
     before = element.text[: places[at]].rstrip().removesuffix(words[: own[0]].rstrip()).rstrip()
     rest = element.text[places[at + len(letters) - 1] + 1 :]

@@ -1,4 +1,4 @@
-"""PDFs, a few pages first and then more at a time. Pages that are scans say so, or are read by OCR."""
+"""PDFs, parsed a few pages at first and then more at a time. Scanned pages are read by OCR or get a note."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, 
 from recto.files.parsing.formats.xberg_document import elements_of, extract, link
 from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Frame, Task, UnreadableDocument
 
-# The first pages arrive early; larger parts are faster per page.
+# Numbers of pages to parse together. The first pages arrive early; larger parts are faster per page.
 CHUNKS = (4, 16, 32)
 PART_SECONDS = 0.25
-# A file may claim to have millions of pages: after so many damaged ones in a row, parsing ends.
+# Number of damaged pages in a row after which parsing ends. A file may claim to have millions of pages.
 LOST_IN_A_ROW = 20
-# If pdfium sees so much more than xberg, xberg has missed something.
+# Use the text of pdfium if its letters exceed those of xberg by this ratio and this number.
 MISSED_RATIO = 1.3
 MISSED_CHARACTERS = 20
-# A sparser table without lines is text in columns.
+# Largest share of empty cells in a table without lines. A sparser one is text in columns.
 EMPTY_SHARE = 0.3
-# Mean word lengths that show that xberg has split words.
+# xberg has split words if their mean length is at most SHORT_WORD and those of pdfium are LONGER_WORDS times as long.
 SHORT_WORD = 3
 LONGER_WORDS = 3
 # The share of the time limit for headings and tables. Text alone takes a fraction of it.
@@ -49,7 +49,7 @@ def parse_pdf(data: bytes, task: Task) -> Iterator[Frame]:
         if count and not any(map(document.has_page, range(min(count, LOST_IN_A_ROW)))):
             raise UnreadableDocument(DAMAGED)
         yield DocumentStart(unit="page", page_count=count)
-        # Combine pages up to these ends. Yield earlier after some time, and before scans, which may take seconds.
+        # Combine pages up to these ends. Yield earlier after some time, and before OCR, which may take seconds.
         pages = _pages(document, task)
         ends = {pages.stop for pages in _chunks(count)}
         ready, last_time, last = list[Element](), time.monotonic(), 0
@@ -101,7 +101,7 @@ def _paragraph(text: str, page: int | None) -> Element:
 
 
 class Scanner:
-    """Reads scans within the limits of pages and seconds. It announces once that it reads scans, or that it cannot."""
+    """OCR of scanned pages, within limits on pages and seconds."""
 
     def __init__(self, task: Task) -> None:
         self.is_announced = False
@@ -184,11 +184,14 @@ class Structure:
 
 
 def _unwrap_sparse_table(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
-    """Yield the rows of a sparse table without lines as paragraphs: it is text in columns."""
+    """Yield the rows of a sparse table without lines as paragraphs, because they are text in columns.
+
+    Yield any other element unchanged.
+    """
     rows, cells = element.rows, [cell for row in element.rows for cell in row]
     if element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells):
         page_rules = rules((element.page or 1) - 1)
-        # Lines separate all columns or all rows of a table; its outer frame may be open.
+        # Drawn lines separate all columns or all rows of a table; its outer frame may be open.
         if page_rules.upright < max(2, len(rows[0]) - 1) and page_rules.across < max(2, len(rows) - 1):
             lines = (" ".join(filter(None, row)) for row in rows)
             yield from (_paragraph(line, element.page) for line in lines if line)
@@ -221,10 +224,13 @@ def _page(
 
 
 def complete_page(structured: Sequence[Element], sight: PageSight, page: int) -> Sequence[Element]:
-    """Add lines that only pdfium sees; if xberg missed far more or has split words, return the text of pdfium."""
+    """Add lines that only pdfium found.
+
+    If xberg missed much text or split words, return the text of pdfium instead.
+    """
     letter_count, text = sum(count_letters(one.text) for one in structured), sight.text
     cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
-    # Vertical text read across has words of a character from each line.
+    # If xberg reads vertical text across, its words are single characters of different lines.
     length = _word_length(" ".join(cells))
     is_read_across = 0 < length <= SHORT_WORD and _word_length(text) >= LONGER_WORDS * length
     if is_read_across or count_letters(text) > MISSED_RATIO * letter_count + MISSED_CHARACTERS:
@@ -237,9 +243,9 @@ def _word_length(text: str) -> float:
     return sum(map(len, words)) / max(1, len(words))
 
 
-# A line with more of its text in other places was only read in another order.
+# Share of a line that other elements must contain, in any order, so that the line is not missing.
 FOUND_SHARE = 0.5
-# Longer pages are slow to compare, and are drawings.
+# Longest page to compare. Longer pages are slow to compare, and are drawings.
 MOST_CHARACTERS = 100_000
 # A word, or a few characters of a script without blanks.
 _PIECE = re.compile(r".{1,8}")
@@ -283,26 +289,26 @@ def _missed(bare: Sequence[str], text: str) -> Iterator[tuple[int, str]]:
 PROGRAM = "tesseract"
 LIST_SECONDS = 20
 _CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
-# Tesseract separates Chinese characters like words.
+# Blanks that tesseract puts between Chinese characters.
 _GAP = re.compile(rf"(?<={_CHINESE}) +(?={_CHINESE})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageReader:
-    """Reads pages with tesseract in some languages."""
+    """OCR of pages by tesseract, in some languages."""
 
     program: str
     languages: tuple[str, ...]
 
     def read(self, picture: bytes, seconds: float) -> str | None:
-        """Return the text of a page as PGM picture; None after an error or a timeout."""
+        """Return the text of a page, given as a PGM picture; None after an error or a timeout."""
         command = [self.program, "stdin", "stdout", "-l", "+".join(self.languages)]
         output = _run(command, picture, seconds)
         return None if output is None else _GAP.sub("", output.decode("utf-8", "replace")).replace("\f", "").strip()
 
 
 def reader_for(languages_text: str) -> PageReader | None:
-    """Return a reader for languages joined by `+`, as far as they are installed; None if none is."""
+    """Return a reader for the installed ones of the languages, which are joined by `+`; None if none is installed."""
     program = shutil.which(PROGRAM) if languages_text else None
     output = _run([program, "--list-langs"], b"", LIST_SECONDS) if program else None
     if program is None or output is None:
@@ -313,7 +319,7 @@ def reader_for(languages_text: str) -> PageReader | None:
 
 
 def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:
-    # Several threads slow each other down on one page.
+    # Use one thread: several slow each other down on one page.
     environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
     try:
         done = subprocess.run(  # noqa: S603 - the languages are installed ones, and nothing else comes from outside
@@ -327,12 +333,12 @@ def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:
 _RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LATIN = re.compile("[A-Za-z]")
 _MARK = re.compile(r"#+ |\s*(?:-|\S{1,9}[.)]) ")
-# The length of a unit or a currency, which follows its number.
+# Longest unit or currency after a number, in letters.
 _UNIT = 3
 
 
 def order_lines(elements: Sequence[Element], text: str) -> list[Element]:
-    """Give right-to-left elements the line order of pdfium if it has the same letters."""
+    """Give right-to-left elements the line order of pdfium if pdfium has the same letters."""
     if not _RIGHT.search(text):
         return list(elements)
     lines = [line.strip() for line in text.splitlines()]

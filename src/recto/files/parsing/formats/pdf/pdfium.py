@@ -18,25 +18,27 @@ from recto.files.parsing.ports import DAMAGED, ENCRYPTED, UnreadableDocument
 _WRONG_PASSWORD = 4
 _PICTURE_DEPTH = 4
 _MOST_LINKS = 200
-# A page with fewer letters that is mostly a picture is a scan, with a stamp or a number on it.
+# A page with fewer letters that is mostly a picture is a scan. The letters may be a stamp or a page number.
 FEW_LETTERS = 100
 _MOST_OF_PAGE = 0.6
-# Limits of drawn lines: points per page, and in points the least length and the distance of two lines.
+# Limits of drawn lines: lines on a page, and segments of a path; least length and least distance of two lines, in
+# typographic points.
 _MOST_POINTS = 20_000
 _SHORTEST_RULE = 5.0
 _SAME_RULE = 3.0
-# Limits of table rows: characters, mean letter width in line heights, and the least extra width with gaps.
+# Limits of table rows: characters of a row and of a page; mean letter width, widening by gaps, and width of a gap, in
+# line heights.
 _LONGEST_ROW = 120
 _MOST_PLACED = 100_000
 _NARROW = 0.42
 _SPREAD = 1.15
 _GAP = 1.0
-# A scan may consist of strips.
+# Most pictures of a page to measure. A scan may consist of strips.
 _MOST_PICTURES = 1_000
 _URL_BYTES = 4_096
 _DOTS_AN_INCH = 300
 _POINTS_AN_INCH = 72
-# An A4 page at 300 dots an inch has 8.7 million.
+# Most pixels of a rendered page. An A4 page at 300 dots per inch has 8.7 million.
 _MOST_PIXELS = 12_000_000
 _MOST_ANNOTATIONS = 1_000
 # Invisible, hidden, or not for the screen.
@@ -178,7 +180,7 @@ class PageSight:
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The number of vertical and horizontal lines on a page, each at a place of its own."""
+    """The number of vertical and horizontal lines on a page. Lines at the same position count once."""
 
     upright: int
     across: int
@@ -380,7 +382,7 @@ def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> 
 
 
 def _count_distinct(places: Sequence[float]) -> int:
-    """Count places that are not the same."""
+    """Count distinct positions."""
     sorted_places = sorted(places)
     return bool(sorted_places) + sum(after - before > _SAME_RULE for before, after in pairwise(sorted_places))
 
@@ -393,7 +395,7 @@ def _area(corners: _Corners, within: _Corners) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """A visible annotation: does it draw its own text, and the remark to add otherwise."""
+    """A visible annotation. `is_drawn`: it draws its own text. `remark`: text to add to the page, or empty."""
 
     is_drawn: bool
     remark: str
@@ -416,7 +418,7 @@ def _annotation(page: object, place: int, raw: _RawAnnotations) -> Iterator[Anno
         has_words = kind in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP)
         is_drawn = has_words and bool(raw.FPDFAnnot_HasKey(annotation, b"AP"))
         if kind == raw.FPDF_ANNOT_WIDGET:
-            # The value of a field that is not drawn, or of a checked box: its mark is not text.
+            # Report the value of a field that is not drawn, and the state of a checked box, whose mark is not text.
             value = _string(annotation, b"AS", raw) or ("" if is_drawn else _string(annotation, b"V", raw))
             words = ": ".join(filter(None, (_string(annotation, b"T", raw), value)))
             remark = f"[form field] {words}" if value not in ("", _NOT_TICKED) else ""
