@@ -46,7 +46,7 @@ class Fetched:
 
 
 class Outbound:
-    """A client that fetches files from the web.  lists networks that it may reach besides public addresses."""
+    """A client that fetches files from the web. `allowance` lists networks allowed besides public addresses."""
 
     def __init__(
         self,
