@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from recto.store.database.opening import FOLDER, HEAD
 from recto.store.files import files
 from recto.store.files.datasets import StoredDataset
 from recto.store.files.files import AttachmentCursor
@@ -13,6 +14,10 @@ from recto.store.users.users import ProfileChange
 from tests.store.suite.attachments import SIZE, attachment
 from tests.store.suite.samples import START, at
 from tests.store.tables import complete, plan_of, statements_of, store_in, tables
+
+
+def test_the_head_is_the_newest_migration():
+    assert max(path.stem[1:5] for path in (FOLDER / "versions").glob("v*.py")) == HEAD
 
 
 def test_P9_attachments_are_found_by_an_index_and_never_sorted():
