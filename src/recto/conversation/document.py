@@ -26,7 +26,8 @@ BLANK_LINE = "\n\n"
 class Element:
     """An element of a document. `text` is its Markdown for the model, or the plain text itself.
 
-    `page` is its page, slide or sheet, counted from 1. `level` belongs to headings and items, `rows` to tables.
+    `page` is the page, slide or sheet of the element, counted from 1. Headings and items have a `level`, tables have
+    `rows`.
     """
 
     kind: ElementKind

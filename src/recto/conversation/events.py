@@ -172,7 +172,7 @@ class MessagesSnapshot:
 class ViewSnapshot:
     """A snapshot of the log up to an entry, stored as the id of that entry and rendered when it is sent.
 
-    `thoughts` are ids of lost reasoning messages: clients keep reasoning that a snapshot does not contain.
+    `thoughts` are ids of lost reasoning messages. They are listed because clients keep reasoning that a snapshot lacks.
     """
 
     upto: str
@@ -257,7 +257,7 @@ def merge(events: Sequence[Event]) -> list[Event]:
 
 def _continues(last: Event, event: DeltaEvent) -> bool:
     if isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments):
-        # File ids are replaced by URLs in complete arguments only.
+        # Keep arguments with files separate, because file ids are replaced by URLs in complete arguments only.
         return last.call == event.call and not (last.files or event.files)
     if isinstance(last, (TextContent, ReasoningContent)) and not isinstance(event, ToolCallArguments):
         return type(last) is type(event) and last.message == event.message
@@ -308,7 +308,7 @@ def _event_bodies(event: Event) -> Sequence[Mapping[str, Json]]:
             value = {"messageId": event.message, "uiSchema": event.schema}
             return [{"type": "CUSTOM", "name": UI, "value": value}]
         case MessagesSnapshot():
-            # AG-UI has no status of messages, and its clients warn about unknown fields.
+            # Omit the status: AG-UI has no such field, and its clients warn about unknown fields.
             rows = [
                 {name: value for name, value in row.items() if name != "status"} if isinstance(row, dict) else row
                 for row in event.messages

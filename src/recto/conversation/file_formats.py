@@ -14,9 +14,9 @@ from recto.conversation.messages import FileKind
 
 # Parsers of documents in `recto.files.parsing.formats.parse`.
 ParserName: TypeAlias = Literal["pdf", "flowing", "sheets", "slides", "mail", "table", "html", "notebook", "text"]
-# Forms of a document's bytes.
+# Containers of a document's bytes.
 ByteContainer: TypeAlias = Literal["pdf", "zip", "ole", "rtf", "text"]
-# Browsers show a file inline, or save it. They get all other files as plain bytes, because they might run them.
+# Ways to serve a file: shown in the browser, saved, or as plain bytes so that no browser runs the file.
 Served: TypeAlias = Literal["shown", "saved", "bytes"]
 
 UNKNOWN = "application/octet-stream"
@@ -25,11 +25,11 @@ TEXT = "txt"
 ONLY_TEXT: tuple[ByteContainer, ...] = ("text",)
 
 _ZIP: tuple[ByteContainer, ...] = ("zip",)
-# Microsoft programs wrap the zip of a password-protected document in their old container.
+# A password-protected document is a zip inside Microsoft's old container (OLE).
 _ZIP_OR_OLE: tuple[ByteContainer, ...] = ("zip", "ole")
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
-# Extensions of plain text. The name tells people what the text is for.
+# Extensions of plain text files.
 _PLAIN_ENDINGS = (
     *("text", "log", "ini", "cfg", "conf", "env", "properties", "diff", "patch", "rst", "adoc", "tex", "bib", "srt"),
     *("vtt", "ics", "vcf", "css", "scss", "sass", "less", "ts", "tsx", "jsx", "mjs", "cjs", "vue", "svelte", "java"),
@@ -41,9 +41,10 @@ _PLAIN_ENDINGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """A format by its usual extension. `containers` apply to documents; the bytes of other files identify themselves.
+    """A format, identified by its usual extension.
 
-    Without a parser, Recto reads it as plain text. `endings` and `mime_types` are synonyms.
+    `containers` apply to documents; other files are recognised by their bytes. Without a `parser`, Recto reads the file
+    as plain text. `endings` and `mime_types` are synonyms.
     """
 
     ending: str

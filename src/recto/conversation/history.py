@@ -21,7 +21,7 @@ EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo
 
 
 def is_in_history(entry: Entry) -> TypeGuard[HistoryMessage]:
-    """Return True if the entry belongs to the history. An assistant message with only calls does not."""
+    """Return True if the entry belongs to the history. Assistant messages without text do not."""
     match entry:
         case UserMessage() | ToolMessage():
             return True
@@ -46,9 +46,9 @@ def midnight(day: date, zone: tzinfo) -> datetime:
 
 
 def day_of(moment: datetime, zone: tzinfo) -> date:
-    """Return the day of a zone that contains a moment, also around clock changes."""
+    """Return the day that contains a moment in a zone, even if the clocks change at midnight."""
     day = moment.astimezone(zone).date()
-    # If clocks go back over midnight, they show the previous date although the new day has begun.
+    # If clocks go back over midnight, they show the previous date again although the new day has begun.
     return day + DAY if moment >= midnight(day + DAY, zone) else day
 
 

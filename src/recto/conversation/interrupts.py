@@ -60,7 +60,7 @@ def interrupts_of(log_view: View) -> tuple[Interrupt, ...]:
     if not requests:
         return ()
     decisions = {one.interrupt: one for one in reversed(log_view.markers) if isinstance(one, ConfirmDecided)}
-    # By message and id, because models use call ids again.
+    # Use message and call id as key, because models reuse call ids.
     calls, results, reply = dict[tuple[str, str], ToolCall](), set[tuple[str, str]](), ""
     for message in log_view.messages[log_view.turn_start :] or log_view.messages:
         if isinstance(message, AssistantMessage):

@@ -49,7 +49,7 @@ def load_object(text: str | bytes) -> Mapping[str, Json] | None:
 
 
 def leading_object(text: str) -> Mapping[str, Json] | None:
-    """Decode the object that a text or its first line contains: a person or Recto may have added text to a result."""
+    """Decode the JSON object in a text, or in its first line if a person or Recto added text. Return None if none."""
     return load_object(text) or load_object(text.partition("\n")[0]) if text.startswith("{") else None
 
 
@@ -65,12 +65,12 @@ def parts_of(value: Json) -> Iterable[Json]:
 
 
 def verbatim(text: str) -> object:
-    """Return a JSON text for embedding in a larger one without parsing it."""
+    """Wrap a JSON text so that `dump` embeds it without parsing it."""
     return orjson.Fragment(scrub(text))
 
 
 def copy_text(text: str) -> str:
-    """Return a throwaway copy of a non-ASCII text: Python caches the UTF-8 form inside a string, which doubles it."""
+    """Return a throwaway copy of a non-ASCII text, because Python caches the UTF-8 form inside an encoded string."""
     return text if text.isascii() else "".join((text, ""))
 
 
@@ -98,7 +98,7 @@ def _scrubbed(value: object) -> object:
             return value
 
 
-# Fields of outside JSON
+# Readers of fields in untrusted JSON
 
 
 def as_object(value: Json, where: str) -> Object:

@@ -1,7 +1,7 @@
-"""The append-only log of messages and markers, and the view of it after its markers (R12, R13, S4).
+"""The append-only log of messages and markers, and its view after the markers are applied (R12, R13, S4).
 
 Markers change the view, never the stored entries. `view` computes the view from the entries. `visible_numbers` computes
-it from rollbacks and undos alone, as sequence numbers, for code that reads single entries.
+the sequence numbers of the view from rollbacks and undos alone, for code that reads single entries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Finish: TypeAlias = Literal["length", "refused", "filtered"]
 
 @dataclass(frozen=True, kw_only=True)
 class SkillChanged(Logged):
-    """A change of the thread's skill. None or `core` leaves the skill.
+    """A change of the thread's skill. None or `core` ends the active skill.
 
     A change in a request follows its user message, so that a rollback to that message undoes it (S4). `said` are the
     trigger words in that message, if they activated the skill.
@@ -38,7 +38,7 @@ class SkillChanged(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolStarted(Logged):
-    """The start of a tool for a call of this message. It is logged first, so that no call runs twice."""
+    """The start of a tool for a call of this message. Logged before the tool runs, so that no call runs twice."""
 
     message: str
     call: str
@@ -61,8 +61,8 @@ class ConfirmAsked(Logged):
 class ConfirmDecided(Logged):
     """A person's decision on an interrupt. `text` is their message; `arguments` replace those of the call.
 
-    `run` is the run that delivered it. An approval is valid for that run only: if it ends before the call, a person
-    must approve the call again.
+    `run` is the run that delivered the decision. An approval is valid for that run only: if the run ends before the
+    call starts, a person must approve the call again.
     """
 
     interrupt: str
@@ -77,7 +77,8 @@ class FoldStep(Logged):
     """A fold step: from here on, pages for this model show these results folded (X2). `results` are their labels.
 
     `cause` is the reason for the step. Each later call has `freed` tokens less; `rewritten` tokens were written to the
-    provider's cache again. `saves` per call and `costs` once are their prices in billionths, or 0 without list prices.
+    provider's cache again. `saves` is the saving per call and `costs` the one-time cost, in billionths, or 0 without
+    list prices.
     """
 
     results: tuple[str, ...]
@@ -107,7 +108,7 @@ class ReplyEnded(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class RolledBack(Logged):
-    """A rollback: this message and all that follow it leave the view. `cause` is the actor if it was no person (P15).
+    """A rollback: this message and all that follow it leave the view. `cause` is the actor if not a person (P15).
 
     People roll back to a user message. A client whose list ends before an answer rolls back to that answer.
     """
@@ -186,7 +187,7 @@ class View:
 
     @cached_property
     def _kinds(self) -> frozenset[type[Entry]]:
-        # Most properties of a long log follow from these, without a scan of its entries.
+        # Most properties of a long log depend only on the kinds of its entries, so they need no scan of the entries.
         return frozenset(map(type, self.entries))
 
     def newest_first(self, kind: type[MarkerT]) -> Iterator[MarkerT]:
@@ -272,7 +273,7 @@ def _view(log: tuple[Entry, ...]) -> View:
     return View(entries=tuple(entries), can_undo=bool(hidden))
 
 
-# Each step of a run computes the view of the same one or two logs many times, and several runs alternate.
+# Cache several logs: each step of a run computes the view of one or two logs many times, and several runs alternate.
 _view_of = cache_by_identity(32)(_view)
 
 
@@ -282,7 +283,9 @@ def _place_of(entries: Sequence[Entry], id: str, kinds: tuple[type[Entry], ...])
 
 
 def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...]:
-    """Return the first entries of a forked thread: the view of this log, up to a user message if `before` names it."""
+    """Return the initial log of a fork: the visible entries of this log, up to but not including user message `before`
+    if given.
+    """
     entries = view(log).entries
     place = _place_of(entries, before, (UserMessage,)) if before is not None else None
     return entries[:place]
@@ -312,7 +315,7 @@ class VisibleNumbers:
         return last is None or number <= last
 
     def shared_until(self, other: VisibleNumbers) -> int:
-        """Return a number below which both contain the same numbers."""
+        """Return a sequence number below which both have the same visible numbers."""
         pairs = zip_longest(self.ranges, other.ranges)
         ours, theirs = next(((a, b) for a, b in pairs if a != b), (None, None))
         if ours is None or theirs is None or ours.first != theirs.first:
@@ -340,7 +343,7 @@ def visible_numbers(turns: Sequence[RollbackMarker], messages: Mapping[str, int]
         match turn:
             case RolledBack(to=to):
                 target = messages.get(to)
-                # A number is visible if the view can be cut exactly there.
+                # The target is visible if the ranges cut at its number end exactly there.
                 if target is not None and (upto := _cut(now, target)) and upto.last == target:
                     hidden.append(now)
                     now = _cut(now, target - 1)
@@ -351,7 +354,7 @@ def visible_numbers(turns: Sequence[RollbackMarker], messages: Mapping[str, int]
 
 
 class _Link(NamedTuple):
-    """The newest range, linked to those before it. The views before and after a rollback share links."""
+    """A range of visible numbers, linked to the ranges before it. The views before and after a rollback share links."""
 
     first: int
     last: int | None

@@ -1,4 +1,4 @@
-"""Memoisation: results of pure functions are stored with their arguments, so nothing is counted or parsed twice.
+"""Memoisation: results of pure functions are stored with their arguments, so nothing is computed twice.
 
 `memoise_prefix` continues from the longest prefix of a conversation that was processed before. `cache_results` shares
 results between threads until `clear_caches`, which runs when a user is deleted.
@@ -18,14 +18,14 @@ State = TypeVar("State")
 Argument = TypeVar("Argument")
 Parameters = ParamSpec("Parameters")
 MISSING = object()
-# Processing this few messages again is faster than a lookup.
+# Up to this number of messages, processing them again is faster than a lookup.
 FEW = 2
 _clear_functions: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoHolder:
-    """A value that stores the results of pure functions of it."""
+    """A value that stores the results of pure functions called with it."""
 
     memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
 
@@ -43,7 +43,10 @@ def memoise(value: Value, function: Callable[[Value, *Args], Result], *args: *Ar
 
 
 def memoise_last(value: Value, function: Callable[[Value, *Args], Result], *args: *Args) -> Result:
-    """Return `function(value, ...)`. Store only the last result: the arguments change as a conversation grows."""
+    """Return `function(value, ...)`.
+
+    Store only the last result, because the arguments change as a conversation grows.
+    """
     entry = value.memo.get(function)
     last = cast("tuple[tuple[*Args], Result]", entry) if entry else None
     if last is None or last[0] != args:
@@ -83,9 +86,9 @@ def memoise_prefix(
     if len(messages) <= FEW:
         return extend(None, messages, *args)
     place = memo_place(messages)
-    # A log, and a page of it that begins with other messages, are two conversations that grow side by side.
+    # The key contains the place, because a log and a page that begins with other messages grow side by side.
     memo, key = messages[place].memo, (extend, args, place)
-    # The message that stores a prefix is not part of it: they would keep each other alive.
+    # Exclude the message that stores the prefix, because they would keep each other alive.
     before, after = tuple(messages[:place]), tuple(messages[place + 1 :])
     prefixes = cast("tuple[_Prefix[MessageT, State], ...]", memo.get(key, ()))
     longest = next((one for one in prefixes if one.before == before and one.after == after[: len(one.after)]), None)

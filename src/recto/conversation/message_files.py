@@ -50,7 +50,7 @@ _JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?P<colon>\s*+:)?', re.DO
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """An uploaded file. `blob` names its bytes in the storage, which keeps equal bytes of a user once.
+    """An uploaded file. `blob` names its bytes in the storage, which stores equal bytes of a user once.
 
     `is_new` is not stored: it tells the caller that this upload created the attachment.
     """
@@ -115,7 +115,10 @@ def files_in(messages: Sequence[Message]) -> Iterator[tuple[str, File]]:
 
 
 def drop_copies(body: Json) -> Json:
-    """Remove the client's copies of other messages: Recto never reads them (P3), and they may contain our URLs."""
+    """Remove the client's copies of the server's messages.
+
+    Recto never reads these copies (P3), and they may contain its URLs.
+    """
     messages = body.get("messages") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(messages, list):
         return body
@@ -143,7 +146,7 @@ def change_content(body: Json, change: Callable[[Json], Json]) -> Json:
 
 def _replace_part(part: Json, attachments: Mapping[Source, Attachment]) -> Json:
     match part:
-        # The sources that decoding finds in a part.
+        # Match the same sources as decoding does.
         case {"type": "binary", **binary}:
             url = binary.get("url")
             source = Url(url=url) if isinstance(url, str) else None
@@ -161,7 +164,7 @@ def _replace_part(part: Json, attachments: Mapping[Source, Attachment]) -> Json:
 
 
 def attach_files(messages: Sequence[Message], attachments: Mapping[Source, Attachment]) -> tuple[Message, ...]:
-    """Return the messages of a request as `read_stored_files` returns those of its stored form."""
+    """Return the messages of a request, with the same files that `read_stored_files` reads from its stored form."""
 
     def attach(part: UserPart) -> UserPart:
         one = attachments.get(part.source) if isinstance(part, File) else None
@@ -244,14 +247,14 @@ def clean_files(message: UserMessage) -> tuple[File, ...]:
 
 
 def display_name(file: File, url: str = "") -> str:
-    """Return the name of a file on one line: its own, else the one in its URL, else its kind."""
+    """Return the name of a file on one line: its own name, else the name in its URL, else its kind."""
     name = file.name
     if not name:
         try:
             split = urlsplit(url)
         except ValueError:
             return file.kind
-        # `?filename=`, else the end of the path
+        # Use `?filename=`, else the end of the path
         if names := list(filter(None, parse_qs(split.query).get("filename", ()))):
             return one_line(names[0]) or file.kind
         name = split.path.rpartition("/")[2] if split.scheme != "data" else ""
@@ -261,7 +264,7 @@ def display_name(file: File, url: str = "") -> str:
 
 
 def one_line(name: str) -> str:
-    """Remove line breaks and control characters from a name, so that it cannot imitate a line of Recto's own."""
+    """Replace line breaks and control characters in a name, so that it cannot imitate a line that Recto wrote."""
     return _LINE_BREAKS.sub(" ", name).strip()
 
 
@@ -339,7 +342,7 @@ def arguments_for(tool_name: str, arguments_text: str, urls: Mapping[str, str]) 
 
 
 def ids_in(tool_name: str, arguments_text: str, ids: Container[str]) -> tuple[str, ...]:
-    """Return those of the ids that `arguments_for` would replace, each once."""
+    """Return the distinct ids among `ids` that `arguments_for` would replace."""
     if tool_name in EXEMPT_TOOLS or not _is_json(arguments_text):
         return ()
     values = [load(match[0]) for match in _JSON_STRING.finditer(arguments_text) if not match["colon"]]
@@ -370,7 +373,7 @@ def sign_file_urls(body: bytes, url_of: UrlSigner) -> bytes:
     if not body.startswith(_ARGUMENTS) or _MARKED not in body:
         return body
     event = dict(load_object(body) or {})
-    # The arguments may contain the same name, but only the event itself has the field.
+    # The marker may also occur in the arguments, so check that the event itself has the field.
     files = event.pop(FILES, None)
     if not isinstance(files, dict):
         return body

@@ -49,7 +49,7 @@ MessageRow: TypeAlias = Mapping[str, Json]
 # Suffixes of event types that open something, and of those that close it.
 STARTS, ENDS = ("START", "STARTED"), ("END", "FINISHED")
 STATE = b'{"type":"STATE_'
-# The first event, the snapshot, and the last event.
+# The number of events that every run needs: the first event, the snapshot, and the last event.
 LEAST_EVENTS = 3
 FINISHED = {
     **dict.fromkeys(("done", "success", "waiting")),
@@ -104,7 +104,7 @@ def _add_details(row: MessageRow, message: Message, context: RenderContext, run:
         case AssistantMessage() | ToolMessage():
             shown_row = history_row(message, context.url_of, context.locale)
             card = {"uiSchema": shown_row["uiSchema"]} if shown_row["uiSchema"] is not None else {}
-            # An answer with hints has a text for people; a result keeps the text of its event.
+            # Replace the text of an answer with hints by its text for people. A result keeps the text of its event.
             has_text = isinstance(message, AssistantMessage) and "content" in row
             return {**detailed, **({"content": shown_row["content"]} if has_text else {}), **card}
         case _:
@@ -116,7 +116,7 @@ def _rows(log_view: View, context: RenderContext) -> Sequence[tuple[Message, Mes
     newest = [(message, encoded) for message in messages if (encoded := _encode(message, context))]
     sizes, most = list(accumulate(len(encoded) for _, encoded in reversed(newest))), context.most_bytes
     if most is not None and sizes and sizes[-1] > most:
-        # From a user message on, so that no result is without its call, but always with the last message
+        # Begin at a user message, so that every result has its call. Always keep the last message.
         newest = newest[-max(1, sum(size <= most for size in sizes)) :]
         first = next((place for place, (message, _) in enumerate(newest) if isinstance(message, UserMessage)), 0)
         newest = newest[first:]
@@ -129,7 +129,7 @@ def _rows(log_view: View, context: RenderContext) -> Sequence[tuple[Message, Mes
 
 
 def _without_abandoned_calls(log_view: View) -> Sequence[Message]:
-    """Return the visible messages without calls that will never be answered: of interrupted replies and past turns.
+    """Return the visible messages without the unanswered calls of interrupted replies and past turns.
 
     Clients treat a call without a result as waiting and ask about it again.
     """
@@ -166,7 +166,7 @@ def _encode(message: Message, context: RenderContext) -> bytes | None:
                     parts.append(replace(part, source=Url(url=url)))
             texts = [part.text for part in parts if isinstance(part, Text)]
             if isinstance(message, ToolMessage) and texts and len(texts) == len(parts):
-                # The event of a result has its texts joined.
+                # Join the texts, as in the event of the result.
                 parts = [Text(text="\n".join(texts))]
             return agui.encode(replace(message, parts=tuple(parts), encrypted_value=None))
         case AssistantMessage():
@@ -265,7 +265,7 @@ class _EventReplay:
     logged: Collection[str]
     other_events: list[bytes] = field(default_factory=list[bytes])
     still_open: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
-    # In the order of their events. None for messages in the log and for activities.
+    # Messages in the order of their events. None for messages in the log and for activities.
     _messages: dict[str, _PartialMessage | None] = field(default_factory=dict[str, "_PartialMessage | None"])
     _activities: dict[str, MessageRow] = field(default_factory=dict[str, MessageRow])
     _parents: dict[str, str] = field(default_factory=dict[str, str])
@@ -329,10 +329,10 @@ class EndedRun:
 
 
 def snapshot_events(ended_run: EndedRun, log: Sequence[Entry], context: RenderContext) -> tuple[bytes, ...]:
-    """Return a start event, a snapshot, and the end event of a run. `log` is the thread's, up to its last entry."""
+    """Return a start event, a snapshot, and the end event of a run. `log` ends with the last entry of the run."""
     log_view = view(log)
     state = state_events(log_view)
-    # The newest cards, as many as the run had events: each event needs a number.
+    # Send only the newest cards, so that there are no more events than the run had: each event needs a number.
     replies = (message for message in log_view.messages if isinstance(message, (AssistantMessage, ToolMessage)))
     cards = [(message.id, words) for message in replies if load_hinted(words := words_of(message))]
     first = max(0, len(cards) - max(0, ended_run.events - len(state) - LEAST_EVENTS))

@@ -22,7 +22,7 @@ STATUSES = frozenset(
         *("needs_consent", "denied", "too_many_calls"),
     }
 )
-# The prefix of an error text that does not report a failure itself.
+# The prefix of an error text.
 FAILED = "Error: "
 DATA_URL = re.compile(r"data:(?P<mime>[^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
@@ -98,8 +98,8 @@ class File:
 class Opaque:
     """Provider state that Recto returns without reading it: signed thinking, encrypted reasoning, unknown blocks.
 
-    `data`, its JSON text, goes back verbatim to the provider and model that created it; None means any model of that
-    provider. `place` distinguishes content blocks from fields beside the content.
+    `data`, its JSON text, goes back verbatim to the provider and model that created it. If `model` is None, any model
+    of that provider may receive it. `place` distinguishes content blocks from fields beside the content.
     """
 
     provider: str
@@ -110,7 +110,7 @@ class Opaque:
 
     @property
     def is_thought(self) -> bool:
-        """True for the state of thinking. A message with nothing else is empty."""
+        """True for the state of thinking. A message without any other content is empty."""
         return self.name in THOUGHTS
 
 
@@ -118,8 +118,8 @@ class Opaque:
 class ToolCall(MemoHolder):
     """A tool call by the model. `arguments` is the model's text, verbatim, even if it is not valid JSON.
 
-    `id` is unique in a thread. If the provider's id is not, `provider_id` keeps it for requests to that provider.
-    `runner` is fixed when the call is made, even if a later run has other tools. It is None in older logs.
+    `id` is unique in a thread. If the provider's id is not unique, `provider_id` stores it for requests to that
+    provider. `runner` is fixed when the call is made, even if a later run has other tools. It is None in older logs.
     """
 
     id: str
@@ -261,8 +261,8 @@ class ActivityMessage(Logged):
 class UnreadMessages(Logged):
     """A placeholder for consecutive visible messages that were not loaded because no page would show them.
 
-    Its id is that of the last message, `first` that of the first. `time` is the newest of their times and `tokens` the
-    sum of their tokens. It is never stored and never sent.
+    `id` is the id of the last message and `first` that of the first message. `time` is the newest of their times and
+    `tokens` the sum of their tokens. The placeholder is never stored and never sent.
     """
 
     first: str

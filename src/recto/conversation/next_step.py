@@ -41,12 +41,12 @@ INVALID_ARGUMENTS = "invalid_arguments"
 class Run:
     """State of a run that is not in the log.
 
-    Calls of `client_tools` are answered by the client unless they say otherwise. Calls of `repeatable` tools may start
-    twice, and those of `confirm` need approval. Calls of `changing` tools may change files and those of `reading` tools
-    read them, so both wait for earlier calls that change files. `full`: the next page would not fit. `can_compact` is
-    False once compaction has failed. `too_long` counts pages that the provider rejected as too long, `failures` failed
-    model calls, and `unusable` unusable replies, all since the last reply. With `compact`, the run only compacts.
-    `calls` counts the model calls of the run.
+    The client answers calls of `client_tools` unless the call names another runner. Calls of `repeatable` tools may
+    start twice, and those of `confirm` need approval. Calls of `changing` tools may change files and those of `reading`
+    tools read them, so both wait for earlier calls that change files. `full` means that the next page would not fit.
+    `can_compact` is False once compaction has failed. `too_long` counts pages that the provider rejected as too long,
+    `failures` failed model calls, and `unusable` unusable replies, all since the last reply. With `compact`, the run
+    only compacts. `calls` counts the model calls of the run.
     """
 
     id: str = ""
@@ -183,7 +183,7 @@ def _is_cut_off(log_view: View, reply: AssistantMessage) -> bool:
 
 
 def _entries_after(log_view: View, reply: AssistantMessage) -> tuple[Entry, ...]:
-    # Models use call ids again, so only entries after the reply answer its calls.
+    # Models reuse call ids, so only entries after the reply answer its calls.
     entries = log_view.entries
     place = next(place for place in range(len(entries) - 1, -1, -1) if entries[place] is reply)
     return entries[place + 1 :]
@@ -207,7 +207,7 @@ class _CallState:
         run, is_for_client = self.run, call.is_for_client(otherwise=call.name in self.run.client_tools)
         needs_approval = not is_for_client and (call.name in run.confirm or call.id in self.interrupts)
         would_ask = is_for_client or (needs_approval and call.id not in self.started)
-        # An incomplete call never runs, and a reply that was cut off asks nobody for anything.
+        # An incomplete call never runs. A reply that was cut off waits neither for the client nor for approval.
         if call is self.partial_call or (self.is_cut_off and would_ask):
             return "cut_off"
         if is_for_client:
@@ -223,7 +223,8 @@ class _CallState:
             case ConfirmDecided(approved=False):
                 return "denied"
             case ConfirmDecided(run=decided_by):
-                # A decision is spent if its run ended before it acted, or if it was copied to a fork.
+                # Ask again if the run with the approval ended before the call started, or if the approval was copied to
+                # a fork.
                 return "start" if decided_by == run.id else "confirm"
 
     def changes_files(self, call: ToolCall) -> bool:
@@ -233,7 +234,7 @@ class _CallState:
         return self.changes_files(call) or call.name in self.run.reading
 
     def with_approved_arguments(self, call: ToolCall) -> ToolCall:
-        """Return the call with the arguments that a person put in its place, if any."""
+        """Return the call with the arguments that a person set instead of the original ones, if any."""
         decision = self.decision_on(call)
         return replace(call, arguments=decision.arguments) if decision and decision.arguments is not None else call
 
@@ -282,7 +283,7 @@ def _call_model(log_view: View, turn: Sequence[Message], run: Run) -> Step:
 
 
 def _is_just_compacted(log_view: View) -> bool:
-    """Return True if no message follows the last summary: another one would save nothing."""
+    """Return True if no message follows the last summary, so that another summary would save nothing."""
     newest = next((entry for entry in reversed(log_view.entries) if isinstance(entry, (Compacted, Message))), None)
     return isinstance(newest, Compacted)
 

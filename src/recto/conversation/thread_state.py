@@ -17,7 +17,7 @@ from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry, View, view
 from recto.errors import WireError
 
-# A larger difference is sent as a snapshot.
+# The maximum number of operations. A larger difference is sent as a snapshot.
 MOST_OPERATIONS = 100
 # The value of a missing name. No JSON is equal to it.
 _NOTHING = object()
@@ -84,7 +84,7 @@ _Steps: TypeAlias = Sequence[str]
 _Items: TypeAlias = list[Json]
 _Members: TypeAlias = dict[str, Json]
 
-# Deeper values are changed as a whole, which bounds the recursion.
+# The maximum depth of paths and merges. Deeper values are changed as a whole, which bounds the recursion.
 DEEPEST = 32
 LAST = "-"
 NO_POINTER = "is no JSON Pointer; it is empty for the whole, else /name/0/name"
@@ -162,7 +162,7 @@ def _with(value: Json, steps: _Steps, new: Json) -> Json:
 
 
 def _without(value: Json, steps: _Steps) -> Json:
-    """Return the value without a place. Without that place, the value stays as it is."""
+    """Return the value with a place removed. If the place does not exist, return the value unchanged."""
     if not steps:
         return None
     step, rest = steps[0], steps[1:]
@@ -200,7 +200,7 @@ def _difference(before: Json, after: Json, path: str) -> Iterator[PatchOperation
 
 
 def is_same(one: object, other: object) -> bool:
-    """Return True if two values are equal as JSON, in any order of names. Python treats 1 and true as equal."""
+    """Return True if two values are equal as JSON, regardless of the order of names. Distinguish 1 from true."""
     if one is _NOTHING or other is _NOTHING:
         return one is other
     return one == other and _encode(one) == _encode(other)
@@ -211,7 +211,10 @@ def _encode(value: object) -> bytes:
 
 
 def _list_difference(before: _Items, after: _Items, path: str) -> Iterator[PatchOperation]:
-    """Keep equal items at both ends, change the items between one by one, then remove or add the rest."""
+    """Yield operations on two lists.
+
+    Equal items at both ends stay. Items in between are changed one by one, then the surplus items are removed or added.
+    """
     shorter = min(len(before), len(after))
     first = next((place for place in range(shorter) if not is_same(before[place], after[place])), shorter)
     room = shorter - first

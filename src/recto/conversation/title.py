@@ -11,7 +11,7 @@ LONGEST = 60
 MOST = 200
 CONTROLS = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)))
 CUT = "…"
-# Only this much of a long text is processed.
+# The maximum number of characters to process.
 READ = 2_000
 # A visible character: a letter with accents, or an emoji with modifiers and joined emoji.
 CHARACTER = re.compile(r".(?:[\u0300-\u036f\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)

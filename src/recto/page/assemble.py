@@ -51,7 +51,7 @@ SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
 
 
 class PageBase(NamedTuple):
-    """The preamble and the view's messages before any step. View messages start at `first`.
+    """The messages before any step: those of the preamble, then those of the view from place `first` on.
 
     If `is_closed`, the last message was added for this page and is not in the log.
     """
@@ -66,7 +66,7 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     """Build the page of one model call and its manifest.
 
     View, compaction and window select messages of the log. Repair, reminders and fit make them acceptable to the
-    provider. Folding shrinks them. Then the conversation is encoded.
+    provider. Folding shrinks them. The last step encodes the conversation.
     """
     wire = wire_named(facts.target.wire)
     log_view = view(facts.log)
@@ -83,7 +83,7 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     final = fold_result.draft
     if facts.tool_calling == "prompt":
         final = then(final, as_prompted(final.messages, facts.locale, facts.call_form))
-    # A message keeps its place when it is folded
+    # Folding and calls as text keep the places of messages, so the origins before these steps still apply.
     origins = draft.origins
     visible_notes = [(origin, note) for origin, note in draft.notes.items() if note.decision != "dropped"]
     notes = {place_of(origin, origins): note for origin, note in visible_notes}
@@ -148,7 +148,7 @@ def _find_newest_time(previous: datetime | None, messages: Sequence[Message]) ->
 
 
 def _close_conversation(facts: Facts, base: PageBase, draft: Draft) -> tuple[PageBase, Draft]:
-    """End the conversation as the model requires. An added message comes last."""
+    """Add a closing message if the model needs one. Otherwise trim the end of the last message."""
     last = closing_word(draft.messages, facts)
     if last is None:
         return base, then(draft, trim_end(draft.messages, facts))
@@ -164,7 +164,7 @@ def _close_conversation(facts: Facts, base: PageBase, draft: Draft) -> tuple[Pag
 def _insert_changes(
     facts: Facts, base: PageBase, conversation: EncodedParts, draft: Draft
 ) -> tuple[Sequence[Part], array[int]]:
-    """Return the parts and sizes with the reasons of the preamble, and with a part for each gap at its place."""
+    """Add the reasons of the preamble, and a part for each gap. Return the parts and their sizes."""
     parts, sizes, origins = list(conversation.parts), conversation.sizes[:], draft.origins
     if not all(map(SOURCE, parts)):
         for place, (part, origin) in enumerate(zip(parts, origins, strict=True)):
@@ -186,9 +186,9 @@ def _insert_changes(
 
 
 def _note_preamble(parts: list[Part], origins: Sequence[int], injected: Sequence[Injected]) -> dict[int, list[Part]]:
-    """Write the reasons of the preamble into its parts.
+    """Write the reasons of the preamble into `parts`.
 
-    Return the parts that the budget removed, by the place they follow.
+    Return the parts that the budget removed, by the place of the preceding part.
     """
     absent_parts: dict[int, list[Part]] = {}
     origin, place = 0, -1
@@ -213,7 +213,7 @@ def _note_preamble(parts: list[Part], origins: Sequence[int], injected: Sequence
 
 
 def _merge_dropped(notes: Mapping[int, Note]) -> Iterator[Gap]:
-    """Merge neighbours that were left out with the same note: a window may leave out thousands."""
+    """Merge neighbours that were left out with the same note, because a window may leave out thousands."""
     start = end = -1
     for origin in sorted([origin for origin, note in notes.items() if note.decision == "dropped"]):
         if origin != end or notes[origin] is not notes[start]:
@@ -227,7 +227,7 @@ def _merge_dropped(notes: Mapping[int, Note]) -> Iterator[Gap]:
 
 def _build_gap_part(facts: Facts, base: PageBase, gap: range, note: Note) -> Part:
     message = base.messages[gap.start]
-    # Unread messages come before all others, so they are the first of their gap.
+    # Unread messages precede all others, so they are the first of their gap.
     name, count = (message.first, message.count) if isinstance(message, UnreadMessages) else (message.id, 1)
     name = name or f"messages[{gap.start - base.first}]"
     if len(gap) == count == 1:
@@ -252,9 +252,9 @@ def _build_envelope(data: Segment, reason: str, counter: TokenCounter) -> Part:
     return build_plain_part("envelope", "envelope", reason, count_text(data.data.decode(), counter))
 
 
-# Unread messages are always outside the window: as many messages follow them as any page shows.
+# Roles of history. Unread messages are always outside the window, because the loaded messages after them fill any page.
 HISTORY_ROLES = ("user", "assistant", "tool", "unread")
-# Instructions are not history: they hold regardless of their age.
+# Instructions are not history, because they apply regardless of their age.
 INSTRUCTION_ROLES = ("system", "developer")
 OUTSIDE = "outside the newest {limit} messages of history"
 
@@ -262,8 +262,8 @@ OUTSIDE = "outside the newest {limit} messages of history"
 def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> Draft:
     """Keep only the newest `limit` messages of history; None keeps all.
 
-    Messages of user, assistant and tool count; those of system and developer always stay. An assistant's calls and
-    their results stay together if any of them falls into the window or the current turn.
+    User, assistant and tool messages count. System and developer messages always stay. An assistant message and the
+    results of its calls stay together if any of them is in the window or the current turn.
     """
     if limit is None:
         return unchanged(messages)
@@ -305,9 +305,9 @@ TRIMMED = Note(
 
 
 def closing_word(messages: tuple[Message, ...], facts: Facts) -> tuple[UserMessage, Note] | None:
-    """Return the closing user message if the assistant spoke last or its reply was unusable, and its note.
+    """Return a closing user message and its note if the assistant spoke last or its last reply was unusable.
 
-    A conversation without a turn is left as it is.
+    Without a turn, only an unusable reply gets a closing message.
     """
     wording = language(facts.locale)
     if facts.correction:
@@ -323,7 +323,7 @@ def _word(text: str) -> UserMessage:
 
 
 def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
-    """Remove a blank at the end of the conversation if the provider rejects it."""
+    """Remove whitespace from the end of a final assistant message if the provider rejects it there."""
     place, last = _last_said(messages) or (0, None)
     match last:
         case AssistantMessage(parts=(*before, Text() as words)) if not wire_named(facts.target.wire).takes_blank_end:
@@ -335,7 +335,7 @@ def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
 
 
 def _last_said(messages: tuple[Message, ...]) -> tuple[int, AssistantMessage] | None:
-    """Return the last message and its place if it is an assistant's. Instructions do not count."""
+    """Return the place and the message if the assistant's message is the last one, ignoring instructions."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message.role not in ("system", "developer"):

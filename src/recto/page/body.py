@@ -1,7 +1,6 @@
-"""The bytes of a request: tools and messages encoded once each, the punctuation between them, and a manifest part for
-each.
+"""The bytes of a request: encoded tools and messages with the punctuation between them, and their manifest parts.
 
-Encoded messages are cached with the conversation, so that a page costs as much as its new and newly folded messages.
+Encoded messages are cached with the conversation, so a new page encodes only new and newly folded messages.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from recto.page.manifest import Note, Part, PartKind
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
 from recto.page.wire.base import Slot, Wire
 
-# The slot before the first list: after the leading fields, or at the start of a body without any.
+# The slots before the first list: START after leading fields, EMPTY_BODY in a body without any.
 START, EMPTY_BODY = Slot(b"", b""), Slot(b"{", b"")
 UNCHANGED_REASON = "as in the conversation"
 # Reasons of parts that are not messages.
@@ -73,7 +72,7 @@ class EncodedParts:
 
 
 class _CachedEncoding(NamedTuple):
-    """The cached encoding of a thread's last page, without the message that holds the cache."""
+    """The cached encoding of a thread's last page. It excludes the message that holds the cache."""
 
     key: tuple[Slot, Wire, TokenCounter]
     messages: tuple[Message | None, ...]
@@ -82,7 +81,7 @@ class _CachedEncoding(NamedTuple):
 
 
 def encode_head(model: str, options: Mapping[str, Json], wire: Wire) -> Segment:
-    """Build the head of a body: the model, if the format has it there, then the options sorted by name."""
+    """Build the head of a body: the model if the format includes it, then the options sorted by name."""
     for name in wire.own_fields & options.keys():
         raise SettingsError(name=f"options.{name}", value=options[name], allowed="a page sets this field itself")
     model_field = {"model": model} if wire.model_in_body else {}
@@ -95,7 +94,7 @@ def find_start(options: Mapping[str, Json], wire: Wire) -> Slot:
 
 
 def encode_tools(tools: Sequence[ToolOffer], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
-    """Encode tools as they follow `before` in a body."""
+    """Encode tools for a body in which they follow the slot `before`."""
     encoded = [memoise(tool, encode_tool, wire, counter) for tool in tools]
     punctuation_segments, segments = _punctuate([before, *[wire.tools] * len(tools)]), [one.segment for one in encoded]
     return EncodedParts(
@@ -119,10 +118,10 @@ class PageMessages(NamedTuple):
 
 
 def encode_messages(conversation: PageMessages, before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
-    """Encode a conversation as it follows `before` in a body.
+    """Encode a conversation for a body in which it follows the slot `before`.
 
-    The last result is cached, and only changed messages are encoded again. Nothing else holds the bytes, so those of a
-    folded result are freed with the next page.
+    The last result is cached, and only changed messages are encoded again. Only this cache refers to the encoded bytes,
+    so the next page frees those of a folded result.
     """
     messages, key = conversation.messages, (before, wire, counter)
     if not messages:
@@ -152,7 +151,7 @@ def _update_encoding(cached: _CachedEncoding, conversation: PageMessages) -> Enc
     for place in changed:
         parts[place] = _build_part(conversation, place, counter)
     for place in {place for place, note in notes.items() if cached.notes.get(place) is not note and place < count}:
-        # Only the note changed: the token counts stay.
+        # Only the note changed, so the token counts stay valid.
         part, note = parts[place], notes[place]
         parts[place] = Part(*part[:5], note.decision, note.rule, note.reason, note.receipts)
     for place in cached.notes.keys() - notes.keys():
@@ -223,7 +222,7 @@ def build_plain_part(kind: PartKind, source: str, reason: str, tokens: int) -> P
 
 @cache
 def punctuate(before: Slot, here: Slot, *, mark: bytes = b"") -> Segment:
-    """Return the punctuation between two neighbours, with `mark` on the first if it has a place for one."""
+    """Return the punctuation between two neighbours. `mark` goes on the first one if its slot has a place for it."""
     end = mark + before.end if before.end else b""
     if before == EMPTY_BODY:
         return build_segment(here.opens + here.opens_turn)
@@ -235,15 +234,15 @@ def punctuate(before: Slot, here: Slot, *, mark: bytes = b"") -> Segment:
 
 
 def build_segment(data: bytes) -> Segment:
-    """Return bytes with their hash."""
-    # Copy: bytes from orjson keep their larger buffer alive.
+    """Return bytes with their SHA-256."""
+    # Copy, because bytes from orjson keep their larger buffer alive.
     data = bytes(memoryview(data))
     return Segment(data, sha256(data).digest())
 
 
 def _punctuate(slots: Sequence[Slot]) -> list[Segment]:
-    """Return the punctuation before each slot but the first."""
-    # Few distinct slot objects occur, and hashing an id is cheaper than hashing a slot.
+    """Return the punctuation before each slot except the first."""
+    # Use ids as keys: there are few distinct slots, and an id is hashed faster than a slot.
     pairs = [(id(before), id(here)) for before, here in pairwise(slots)]
     segments = {pair: punctuate(*both) for pair, both in dict(zip(pairs, pairwise(slots), strict=True)).items()}
     return list(map(segments.__getitem__, pairs))
@@ -254,10 +253,10 @@ def _measure(segments: Sequence[Segment]) -> Iterator[int]:
 
 
 def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before: Slot, wire: Wire) -> EncodedParts:
-    """Mark where the provider should cache: after tools, after system, and before the message that opened this turn.
+    """Add cache marks after the tools, after the system messages, and before the user message of the current turn.
 
-    That message changes when its turn ends (F1, F2), so the next turn can reuse what precedes it. A page without an
-    admitted turn gets no marks, because any of its messages may change.
+    That user message changes when its turn ends (F1, F2), so the next turn can reuse only the bytes before it. A page
+    without an admitted turn gets no marks, because any of its messages may change.
     """
     backwards = zip(range(len(messages) - 1, -1, -1), reversed(messages), strict=True)
     turn = next((n for n, one in backwards if isinstance(one, UserMessage) and one.response_id), None)

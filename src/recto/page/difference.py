@@ -13,7 +13,7 @@ from recto.page.manifest_rows import rule_fields, shown_row
 from recto.page.prefix import Break, SentPage, first_difference, prefix_break, what_became
 
 Change: TypeAlias = Literal["same", "changed", "added", "gone"]
-# Fields of two parts that are compared, besides their bytes.
+# Fields of parts to compare, besides their bytes.
 COMPARED = ("role", "decision", "rule", "reason", "receipts", "upto", "count")
 CONTENT, PLACE, TOKENS = "content", "place", "tokens"
 _Key: TypeAlias = tuple[str, str, int]
@@ -22,9 +22,10 @@ NONE = range(0)
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceRow:
-    """One part that changed, came or went, or a run of unchanged parts, by their places in both pages.
+    """A changed, added or gone part, or a range of unchanged parts, by their places in both pages.
 
-    `fields` names what changed. `instead` is the gap of the other page that contains an added or gone message.
+    `fields` names the changed fields. For an added or gone message, `instead` is the gap that contains it in the other
+    page.
     """
 
     change: Change
@@ -36,11 +37,10 @@ class DifferenceRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Differences of the later of two pages. Each part of both pages is in exactly one row, in the order of the later
-    page.
+    """The differences between two pages. Each part is in exactly one row, in the order of the later page.
 
     `offset` is the first differing byte, or None. `tokens_again` counts tokens after a break that the earlier page
-    already had: the provider must read them again.
+    already had. The provider must read them again.
     """
 
     before: SentPage
@@ -103,11 +103,11 @@ def difference(before: SentPage, after: SentPage) -> Difference:
 
 
 def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
-    """Yield a row for each part in the order of the later page. A removed part follows the part it stood behind."""
+    """Yield a row for each part in the order of the later page. A gone part follows the last staying part before it."""
     old, new = before.manifest, after.manifest
     places, keys = _index_parts(old), list(_index_parts(new))
     went, came = what_became(old, new), what_became(new, old)
-    # Group the places of removed parts by the place of the preceding part that stays, or -1
+    # Group the places of gone parts by the place of the nearest preceding part that stays, or -1
     removals, anchor, new_keys = dict[int, list[int]](), -1, set(keys)
     for key, place in places.items():
         if key in new_keys:
@@ -185,8 +185,8 @@ def _merge_same_rows(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
 def tokens_again(before: SentPage, after: SentPage, broken: Break) -> int:
     """Count the tokens after a break that the earlier page already had."""
     parts, start = after.manifest.parts, after.place_at(broken.bytes_kept)
-    # Most breaks are near the end of a page, so skip the keys of parts before the break. The end of a page is never
-    # cached.
+    # Most breaks are near the end of a page, so index only the parts after the break. Skip the end of the page, which
+    # is never cached.
     sources = {part.source for part in parts[start:-1]}
     places = _index_parts(before.manifest, sources)
     places_behind = [

@@ -13,7 +13,7 @@ from recto.page.manifest import Note, merge_notes
 
 
 class Gap(NamedTuple):
-    """Neighbours left out together, by their places before the step. There may be thousands."""
+    """Neighbours that a step left out together, by their places before the step. There may be thousands."""
 
     places: range
     note: Note
@@ -23,7 +23,7 @@ class Gap(NamedTuple):
 class Draft:
     """Messages after a step. `origins[i]` is the place of `messages[i]` before the step; `notes` use those places too.
 
-    `gaps` come from a first step that leaves out messages without a note for each.
+    `gaps` are ranges of messages that the first step left out, with one note for each range.
     """
 
     messages: tuple[Message, ...]
@@ -62,7 +62,7 @@ def change_results(messages: Sequence[Message], change: Callable[[ToolMessage], 
 
 
 def then(first: Draft, second: Draft) -> Draft:
-    """Combine two steps. Places of the result are those before the first step."""
+    """Combine two steps. `origins` and `notes` of the result are places before the first step."""
     if isinstance(first.origins, range):
         origins, notes = second.origins, second.notes
     else:
@@ -87,7 +87,7 @@ def place_of(origin: int, origins: Sequence[int]) -> int:
 
 
 def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
-    """Put messages before a draft. Places count from the first of them."""
+    """Put the injected messages before those of a draft, and shift its places."""
     if not injected:
         return draft
     shift = len(injected)

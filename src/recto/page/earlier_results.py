@@ -1,7 +1,8 @@
 """Lookup for the recall tool (X5): an earlier result by its number counted from the newest.
 
-Results of the page are numbered first, in the order of its receipts, so that a receipt's number finds the folded
-result. Results that a summary or window left out follow, including failed ones. Rolled-back results are not found.
+Results in the page have the lowest numbers, in the order of its receipts, so the number in a receipt finds the folded
+result. Results that a summary or window left out have higher numbers and include failed ones. Rolled-back results are
+not found.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from recto.page.steps.result_texts import add_error_texts, strip_ui_hints
 
 
 class Recalled(NamedTuple):
-    """A recalled result and how many there are. Of a batch read, only the parts of the file."""
+    """A recalled result. `of` is the number of results. `parts` of a batch read are those of the requested file."""
 
     parts: tuple[ToolPart, ...]
     of: int
@@ -35,9 +36,10 @@ class Recalled(NamedTuple):
 
 
 class NotRecalled(NamedTuple):
-    """The reason that no result was found: no results of this tool or file (`known` have some), or fewer (`of`) than n.
+    """The reason that no result was found.
 
-    `unsorted` means that results of this tool are not counted by file.
+    `alternatives` are tools or files that have results. `of` is the number of results if it is less than n. `unsorted`
+    means that results of this tool are not counted by file.
     """
 
     problem: Literal["tool", "file", "number", "unsorted"]
@@ -48,7 +50,8 @@ class NotRecalled(NamedTuple):
 def find_result(facts: Facts, recall: Recall) -> Recalled | NotRecalled:
     """Return the n-th newest result of a tool, and of a file if one is named, in the current view.
 
-    A failed result in the page is not counted where folding ignores failures (R3); folding by cost does fold them (X2).
+    Folding by rules ignores failed results (R3), so those in the page are not counted. Folding by cost folds them (X2),
+    so they are counted.
     """
     log_view, rule = view(facts.log), _rule_for(recall, facts.fold)
     base, draft = prepare_messages(facts, log_view)
@@ -80,7 +83,7 @@ def find_result(facts: Facts, recall: Recall) -> Recalled | NotRecalled:
     if not 1 <= recall.n <= len(places):
         return NotRecalled("number", of=len(places))
     message = log_view.messages[places[recall.n - 1]]
-    # UI hints are in no page, so they are removed here too; failures include their error text.
+    # Change the result as a page does: remove UI hints and add the error text of a failure.
     (result,) = add_error_texts(strip_ui_hints((message,)).messages).messages
     if not isinstance(result, ToolMessage):
         raise AssertionError(f"Message {message.id!r} is no result, though it was counted as one.")
@@ -89,7 +92,10 @@ def find_result(facts: Facts, recall: Recall) -> Recalled | NotRecalled:
 
 
 def _rule_for(recall: Recall, settings: FoldSettings) -> FoldRule | None:
-    """Return the rule that counts these results, or one for this tool alone; None if they are not counted by file."""
+    """Return the rule that counts the results of this tool, or a new rule if there is none.
+
+    Return None if `recall` names a file but the tool's results are not counted by file.
+    """
     rules = [rule for rule in settings.rules if recall.tool in rule.tools]
     by_file = [rule for rule in rules if rule.path_args]
     if recall.path is not None:
@@ -99,7 +105,7 @@ def _rule_for(recall: Recall, settings: FoldSettings) -> FoldRule | None:
 
 
 def _tools_with_results(messages: Sequence[Message], in_page: Collection[int]) -> tuple[str, ...]:
-    """Recall itself is excluded: its results are found under their own tool."""
+    """Return the tools with results. Exclude recall, because its results belong to the tools it recalled."""
     results = [(place, one) for place, one in enumerate(messages) if isinstance(one, ToolMessage)]
     call_ids = {one.tool_call_id for place, one in results if place not in in_page or not is_failure(one)}
     replies = [message for message in messages if isinstance(message, AssistantMessage)]

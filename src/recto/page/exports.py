@@ -52,7 +52,7 @@ def as_curl(head: RequestHead, body: bytes) -> bytes:
     end = END_OF_PAGE
     while end.encode() in body:
         end += "_"
-    # A here-document ends with a line break that the page does not have, so its bytes are counted.
+    # A here-document ends with a line break that the page does not have. `head -c` removes it.
     lines = (
         f"head -c {len(body)} <<'{end}' | curl -sS -N {address}{_quote(head.path)} \\\n",
         *headers,

@@ -59,7 +59,7 @@ class Facts:
     `history` limits the messages before the current turn, `budget` the tokens of the system prompt; None sets no limit.
     With a `turn`, user messages carry reminders and files have ids. `urls` maps storage keys to signed urls. `pictures`
     maps storage keys to the images to show; without it, images are shown by url. `correction` tells the model why its
-    last reply was unusable. Folding by cost uses `cache_prices` and the model the last page was `sent_to`, if known.
+    last reply was unusable. Folding by cost uses `cache_prices` and `sent_to`, the model of the last page if known.
     """
 
     log: Sequence[Entry]

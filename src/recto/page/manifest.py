@@ -16,10 +16,10 @@ from recto.page.text.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
 PartKind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message", "closing"]
-# Which of two decisions on one message wins.
+# Of two decisions on one message, the one with the higher weight wins.
 WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut": 3, "folded": 4, "dropped": 5}
 Span: TypeAlias = tuple[int, int]
-# Named tuples, not dataclasses: a page has thousands, and frozen dataclasses take five times as long to create.
+# Named tuples, because a page has thousands of these and frozen dataclasses take five times as long to create.
 
 
 class Recall(NamedTuple):
@@ -58,9 +58,9 @@ class Note(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One part of a page, or one that was left out. `source` is a message id, a tool name, or the envelope.
+    """A part of a page, sent or left out. `source` is a message id, a tool name, or the envelope.
 
-    Neighbouring messages left out for one reason form one part from `source` to `upto`, with their `count`.
+    Neighbouring messages left out for one reason form one part from `source` to `upto`; `count` is their number.
     """
 
     kind: PartKind
@@ -93,7 +93,7 @@ class Manifest:
 
     @cached_property
     def spans(self) -> tuple[Span | None, ...]:
-        """Byte ranges of the parts. They tile the body; None for a part left out."""
+        """Byte ranges of the parts, together the whole body. None for a part left out."""
         ends = list(accumulate(self.sizes))
         return tuple((end - size, end) if size else None for size, end in zip(self.sizes, ends, strict=True))
 
@@ -104,7 +104,7 @@ class Manifest:
 
     @cached_property
     def tokens_after(self) -> int:
-        """Our token count of the page; `tokens` is the same, corrected by provider usage."""
+        """Our token count of the page. `tokens` is this count corrected by the usage that the provider reported."""
         return sum(part.tokens_after for part in self.parts)
 
     @property
@@ -267,7 +267,7 @@ def _receipt(row: _StoredReceipt, message: str) -> Receipt:
 
 
 def merge_notes(first: Note, second: Note) -> Note:
-    """Merge the notes of two steps on one message: the weightier decision wins, both reasons stay."""
+    """Merge the notes of two steps on one message: the decision with the higher weight, and both reasons."""
     decides = max(second, first, key=lambda note: WEIGHT[note.decision])
     return Note(
         decision=decides.decision,

@@ -1,6 +1,6 @@
 """Display rows of manifest parts: the first words of each and the name of its rule.
 
-They are read from the sent bytes on request, so that building a page does not pay for them.
+The words are extracted from the sent bytes on request, so that building a page does not take longer.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from recto.conversation.title import title_from
 from recto.page.fold.fold_settings import RULE as COST_RULE
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
 
-# The text or call fields of all formats. Message text cannot imitate them: its quotes are escaped.
+# The text or call fields of all formats. Text in a message cannot match, because its quotes are escaped.
 _WORDS = re.compile(
     r'"(?:text|content|output|error|description)":(?=")|"name":"(?P<call>[^"]+)","(?:arguments|input|args)":'
 )
 _REMINDER, _END = "<system-reminder>", "</system-reminder>"
-# Url signatures are in the query.
+# The query of a url, which contains the signature.
 _QUERY = re.compile(r"(/[^\s?#]*)[?#]\S+")
-# Longer than the displayed text; every character of it is scanned.
+# The number of characters to scan. Must be more than the displayed text has.
 _READ = 160
 _DECODER = JSONDecoder()
 
@@ -65,7 +65,7 @@ def _find_words(text: str) -> Iterator[str]:
         try:
             value, end = cast("tuple[Json, int]", _DECODER.raw_decode(text, match.end()))
         except ValueError:
-            # Bytes that Recto did not write.
+            # Recto did not write these bytes.
             return
         words = value if isinstance(value, str) else text[match.end() : end]
         if name := match["call"]:

@@ -22,18 +22,19 @@ OF_REMINDERS = {
     "en": "What stands in <system-reminder> is background for you, not the user's words. Do not repeat it to the user.",
 }
 PROMPT_REASON = "who the agent is and how it works"
-# The blank line between the prompt and its tools.
+# The size of the blank line between the prompt and its tools.
 JOINT = 2
 SUMMARY_REASON = "a summary that stands for what was said before"
-# Longer prompts are encoded for each page: caching many of them would take much memory.
+# The maximum length of a cached prompt. Longer ones are encoded for each page to save memory.
 KEPT_CHARACTERS = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
 class Injected:
-    """A message that is not in the log, why it is in the page, and what was left out of it.
+    """A message that is not in the log, and the reason that it is in the page.
 
-    `tokens_before` is its uncut size if it was cut. `message` is None if none of it fits.
+    `changes` are the parts that the budget removed from it. `tokens_before` is its uncut size if it was cut. `message`
+    is None if none of it fits.
     """
 
     message: Message | None
@@ -107,7 +108,7 @@ def parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
     )
 
 
-# Few entries: each may hold as much text as a quote's budget allows.
+# Few entries, because each may hold as much text as the quote's budget allows.
 _quote_message = cache_results(16)(quote_message)
 
 

@@ -67,7 +67,10 @@ class SentPage:
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredPage:
-    """A page that a model answered, and the call that sent it. Its segments are shared with cached messages."""
+    """A page that a model answered, and the call that sent it.
+
+    The segments of the page are shared with cached messages.
+    """
 
     run: str
     number: int
@@ -106,7 +109,7 @@ def first_difference(old: bytes, new: bytes) -> int | None:
 
 
 def prefix_break(before: SentPage, after: SentPage) -> Break | None:
-    """Return the first prefix break between two pages of one thread, or None. Closing brackets do not count."""
+    """Return the first prefix break between two pages of one thread, or None. Ignore the closing brackets."""
     if before.model != after.model:
         return Break(cause="model_changed", source=before.manifest.parts[0].source, bytes_kept=0)
     offset = first_difference(before.body, after.body)
@@ -123,7 +126,7 @@ def _cause(before: SentPage, after: SentPage, offset: int) -> Cause:
     old, new = before.manifest, after.manifest
     places = before.place_at(offset), min(after.place_at(offset), len(new.parts) - 1)
     old_part, new_part = old.parts[places[0]], new.parts[places[1]]
-    # A page also ends with an envelope, which says nothing about its beginning.
+    # Ignore the envelope at the end of a page: only the one at the beginning contains the settings.
     kinds = {
         part.kind
         for part, place in zip((old_part, new_part), places, strict=True)
@@ -168,9 +171,10 @@ def _users(manifest: Manifest) -> list[str]:
 
 
 def what_became(old: Manifest, new: Manifest) -> Mapping[str, Part]:
-    """Map the messages of an old page by id to their parts in a new one. Rolled-back messages are missing.
+    """Map the message ids of an old page to their parts in a new one. Rolled-back messages have no part.
 
-    A gap names only its first and last message. If one of these is not in the old page, the gap's neighbours bound it.
+    A gap names only its first and last message. If the old page does not have one of these, the gap extends to the
+    neighbouring part.
     """
     outcomes = {part.source: part for part in new.parts if part.kind == "message"}
     order = {part.source: place for place, part in enumerate(old.parts) if part.kind == "message"}

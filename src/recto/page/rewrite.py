@@ -1,4 +1,4 @@
-"""Rewriting of an agent's request: repaired (R10) and folded, with all other bytes as sent; and its manifest."""
+"""Rewriting of an agent's request: repair (R10), folding and the manifest. All other bytes stay as sent."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ AS_IT_CAME = "as its agent wrote it"
 PASSED_ON = "passed on as it came, nothing folded: {why}"
 HALF_READ = "not repaired, and nothing folded that was not before: {why}"
 OTHER_ENDS = "repairing it would change who speaks first or last"
-# Envelopes are long and the same in all requests of a conversation.
+# The number of cached envelopes, which are long and the same in all requests of a conversation.
 ENVELOPES = 256
 NOTHING = build_segment(b"")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteRules:
-    """Settings for rewriting: without `fold`, requests are only repaired. Folding by cost uses `state`."""
+    """Settings for rewriting. Without `fold`, requests are only repaired. Folding by cost uses `state`."""
 
     fold: FoldSettings | None
     state: CacheState = CacheState()
@@ -43,7 +43,7 @@ class RewriteRules:
 
 
 def pass_on(request: SentRequest, why: str, counter: TokenCounter = OFFLINE) -> tuple[Page, Manifest]:
-    """Return the request unchanged, for cases in which it cannot be read."""
+    """Return the request unchanged. The manifest contains the reason."""
     text = f"{request.before}{''.join([item.lead + item.text for item in request.items])}{request.after}"
     part = build_plain_part("envelope", "request", PASSED_ON.format(why=why), count_text(text, counter))
     return _page([(part, build_segment(text.encode()))])
@@ -52,10 +52,10 @@ def pass_on(request: SentRequest, why: str, counter: TokenCounter = OFFLINE) -> 
 def rewrite(
     request: SentRequest, messages: Sequence[Sequence[Message]], rules: RewriteRules, doubt: str = ""
 ) -> tuple[Page, Manifest]:
-    """Return the request to send on. `messages` are those of each item.
+    """Return the request to forward. `messages` has the messages of each item.
 
-    With `doubt` they are those of the first items only. Then the rest passes unchanged, and only earlier folds stay in
-    force so that the cache holds.
+    `doubt` is the reason that only the first items could be read. `messages` then has only theirs, the other items pass
+    unchanged, and only earlier folds stay in force so that the cache remains valid.
     """
     flat = tuple([message for some in messages for message in some])
     items = [item for item, some in enumerate(messages) for _ in some]
@@ -85,7 +85,10 @@ def rewrite(
 
 
 def _same_ends(messages: Sequence[Message], repaired: Draft) -> bool:
-    """Return True if the roles of the first and last message stay, and a final reply, which a model continues, too."""
+    """Return True if repair keeps the roles of the first and last message, and does not change a final reply.
+
+    A model continues a final reply.
+    """
     if not repaired.notes:
         return True
     places_before, places_after = _find_talk_places(messages), _find_talk_places(repaired.messages)
@@ -123,7 +126,10 @@ class _OutputItem(NamedTuple):
 
 
 class _Talk(NamedTuple):
-    """A request, its messages one by one, the item of each in `items`, and the edited conversation in `draft`."""
+    """A request and its edited conversation, `draft`.
+
+    `messages` has the messages of each item, `flat` all of them in a row, and `items` the item of each.
+    """
 
     request: SentRequest
     messages: Sequence[Sequence[Message]]
@@ -158,7 +164,7 @@ def _encode_items(talk: _Talk) -> Iterator[_OutputItem]:
 
 
 def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) -> tuple[Part, Segment]:
-    """Encode an unchanged item. Most items are the same as in the previous request."""
+    """Encode an unchanged item. The caller caches the result, because most items recur in the next request."""
     tokens = tokens_of(message, counter)
     part = Part("message", f"messages[{item}]", message.role, tokens, tokens, "kept", None, AS_IT_CAME)
     return part, build_segment(text.encode())
@@ -240,7 +246,9 @@ def edit_item(value: Object, changes: Sequence[ItemChange]) -> Object:
 
 
 def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Json]:
-    """Edit the blocks of a user turn: results one by one; other blocks stay if the user's own message stays."""
+    """Edit the blocks of a user turn. Each result has its own change. Other blocks stay if the user's own message
+    stays.
+    """
     results = iter([change for change in changes if isinstance(change.before, ToolMessage)])
     says_more = any(change.after for change in changes if not isinstance(change.before, ToolMessage))
     new_blocks = list[Json]()
@@ -257,7 +265,7 @@ def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Js
 
 
 def _words(content: Json, before: ToolMessage, after: ToolMessage) -> Json:
-    """Return the new content of a result: the text that replaces it or some of its parts."""
+    """Return the new content of a result: one text, or the old blocks with the changed parts replaced."""
     if isinstance(content, list) and len(content) == len(before.parts) == len(after.parts):
         blocks = list(content)
         for place, (block, was, now) in enumerate(zip(content, before.parts, after.parts, strict=True)):

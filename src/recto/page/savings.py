@@ -22,10 +22,12 @@ FOLD_STEP = "fold_step"
 
 @dataclass(frozen=True, kw_only=True)
 class Saving:
-    """Savings of one fold rule in a call, or (`break`) the cost of a prefix break; `name` is the rule or the cause.
+    """The saving of one fold rule in a call, or the cost of a prefix break. `name` is the rule or the cause of the
+    break.
 
-    `tokens` were not sent, or for a break were sent again. `saved` and `cost` are billionths of the currency, or None
-    without list prices. The cost of a break by folding is counted for its rule too.
+    `tokens` counts tokens that were not sent, or that a break made the provider read again. `benefit` and `cost` are
+    billionths of the currency, or None without list prices. The cost of a break by folding is also counted for the
+    rule.
     """
 
     kind: SavingKind
@@ -38,7 +40,8 @@ class Saving:
 def savings_of(before: SentPage | None, after: SentPage, prices: CachePrices) -> tuple[Saving, ...]:
     """Return the savings of a call. `before` is the page in the provider's cache, or None.
 
-    Folded tokens would have been cache reads up to the end of the previous page and cache writes after it.
+    Without folding, the provider would have read the folded tokens from its cache up to the end of the previous page,
+    and written later ones to it.
     """
     parts, broken = after.manifest.parts, _broken(before, after)
     rule, cached = "", len(parts) if before else 0
@@ -54,7 +57,7 @@ def savings_of(before: SentPage | None, after: SentPage, prices: CachePrices) ->
             unread[receipt.rule] += saving if place >= cached else 0
     rows, cost_again = list[Saving](), prices_of(0, broken.tokens, prices)[1] if broken else 0
     for name, tokens in savings.items():
-        # `more` is the surcharge for tokens that would have been written instead of read.
+        # `more` is the surcharge for tokens that would have been written to the cache instead of read.
         read, more = prices_of(tokens, unread[name], prices)
         cost = cost_again if name == rule else 0
         rows.append(Saving(kind=FOLD, name=name, tokens=tokens, benefit=read + more, cost=cost))

@@ -45,10 +45,9 @@ class SentItem(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SentRequest:
-    """A request: the text up to its first message, its messages, and the text after them. `fields` are the parsed
-    fields.
+    """A request: the text up to its first message, its messages, and the text after them. `fields` are parsed fields.
 
-    A request with `doubt` can be read in more than one way and is never changed.
+    `doubt` is the reason that the request is ambiguous. Such a request is never changed.
     """
 
     before: str
@@ -65,10 +64,10 @@ class SentRequest:
 
 
 def parse_request(body: bytes, predecessors: Sequence[SentRequest] = ()) -> SentRequest:
-    """Parse a body. Raise a WireError if it is no object with a list of messages.
+    """Parse a body. Raise a WireError if it is not an object with a list of messages.
 
-    Agents send the whole conversation with each request. Leading items that are byte for byte those of one
-    of the `predecessors` are taken from it; the result is the same without.
+    Agents send the whole conversation with each request. Leading items that are byte for byte those of one of the
+    `predecessors` are reused instead of parsed, which does not change the result.
     """
     try:
         text = body.decode()
@@ -80,7 +79,7 @@ def parse_request(body: bytes, predecessors: Sequence[SentRequest] = ()) -> Sent
 
 
 def count_shared(request: SentRequest, predecessor: SentRequest) -> int:
-    """Return how many leading items a request took from its predecessor."""
+    """Return the number of leading items that a request reused from its predecessor."""
     pairs = zip(request.items, predecessor.items, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
@@ -118,7 +117,9 @@ def _parse(text: str, predecessors: Sequence[SentRequest]) -> SentRequest:
 
 
 class _Items(NamedTuple):
-    """The elements of a list: the start of the first, the end of the last, and the end of the list."""
+    """The elements of a list, and three positions: the start of the first, the end of the last, and the end of the
+    list.
+    """
 
     items: tuple[SentItem, ...]
     start: int
@@ -144,9 +145,9 @@ def _items(text: str, at: int, predecessors: Sequence[SentRequest]) -> _Items:
 
 
 def _find_shared_items(text: str, at: int, items: Sequence[SentItem]) -> Sequence[SentItem]:
-    """Return the leading items that a text repeats at a place.
+    """Return the leading items that a text repeats at a position.
 
-    Only objects and lists count: a text that begins with a number may go on with more of its digits.
+    Compare only objects and lists, because a number in the text may continue with more digits.
     """
     for count, item in enumerate(items):
         begin = at + len(item.lead)
@@ -173,10 +174,10 @@ def _expect(text: str, at: int, sign: str) -> int:
 
 
 def heads_of(items: Sequence[SentItem], wire: Wire, first: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return a name for the conversation up to each of its messages: equal messages give equal names.
+    """Return a hash of the conversation up to each item. Equal conversations have equal hashes.
 
-    Instructions do not count, because agents write the date and the like into theirs. Cache marks do not count, because
-    they move with every request. `first` are the names of the first items, if an earlier request had them.
+    Instructions do not count, because agents write values such as the date into theirs. Cache marks do not count,
+    because they move with every request. `first` are the known hashes of the first items.
     """
     heads = list(first)
     head = heads[-1] if heads else sha256(wire.name.encode()).hexdigest()
@@ -220,14 +221,14 @@ def first_words(items: Sequence[SentItem]) -> str:
 
 
 def messages_in(item: SentItem, place: int, wire: Wire, head: str, time: datetime) -> tuple[Message, ...]:
-    """Return the messages of an item, with the given time if they have none. Raise a WireError if it cannot be read.
+    """Return the messages of an item, with the given time if they have none. Raise a WireError if it is invalid.
 
-    Ids of results contain the name of the conversation, because call ids may be used again.
+    Ids of results contain `head`, because agents may reuse call ids.
     """
     try:
         _doubled.decode(item.text)
         messages = wire.decode([item.value])
-        # Reject two calls with one id: their results cannot be told apart
+        # Reject two calls with one id, because their results cannot be distinguished
         for message in messages:
             ids = [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
             if len(ids) != len(set(ids)):
@@ -251,5 +252,5 @@ def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
         raise WireError(where=f"{MESSAGES}[0]", problem="has a name twice in one object")
 
 
-# A check only: a repeated field would be lost when the item is encoded again.
+# Rejects an object with a repeated field, because encoding the item again would lose one of them.
 _doubled = JSONDecoder(object_pairs_hook=_check_names)

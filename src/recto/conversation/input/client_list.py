@@ -17,7 +17,8 @@ from recto.conversation.json import Json, Object, as_list
 from recto.conversation.log import RolledBack, View
 from recto.conversation.messages import AssistantMessage, File, Key, Message, ToolMessage, UserMessage, texts_of
 
-# The newest ids of a list that are stored. A list that shows none of these belongs to another conversation.
+# The maximum number of stored ids before and after the last user message, without older ones. If the log contains none
+# of the ids, the list belongs to another conversation.
 MOST_LISTED = 1_000
 BY_CLIENT = "client"
 # The displayed length of a file name.
@@ -56,7 +57,10 @@ def new_in_list(messages: Sequence[Json]) -> NewInList:
 
 
 def _find_results(items: Sequence[Object]) -> frozenset[int]:
-    """Return the places of results of the last reply with calls; without calls, of all results after the last reply."""
+    """Return the places of results of the last reply with calls.
+
+    If no reply has calls, return the places of all results after the last reply.
+    """
     replies = [place for place, item in enumerate(items) if item.get("role") == "assistant"]
     tools = [place for place, item in enumerate(items) if item.get("role") == "tool"]
     for reply in [items[place] for place in reversed(replies)]:
@@ -95,9 +99,10 @@ def _with_sources(message: Object) -> Object:
 def without_part(
     value: Mapping[str, Json], where: str, problem: str, keep: int | None = None
 ) -> tuple[Object, str] | None:
-    """Remove the file that a problem is about, and return the input with a description; None if it is about no file.
+    """Remove the file that a problem is about, and return the input with a description.
 
-    If the problem is about all files of a message, the first `keep` of them stay.
+    Return None if the problem is about no file. If it is about all files of a message, the first `keep` of them stay,
+    or by default all but the last.
     """
     messages = list(as_list(value.get("messages"), "messages"))
     for place, message in enumerate(messages):
@@ -160,7 +165,7 @@ def read_list(log_view: View, run_input: RunInput, own_tools: Collection[str] = 
             {part.source.key if isinstance(part.source, Key) else "" for part in one.parts if isinstance(part, File)}
             for one in (user, logged)
         )
-        # Files that were left out may be missing.
+        # The list may lack files that were left out.
         if files <= logged_files if run_input.left_out else files == logged_files:
             return ListReading(back_to=back_to, messages=results)
     return ListReading(back_to=logged.id, messages=(user,))
@@ -183,7 +188,7 @@ def _skip_results(messages: Sequence[Message], place: int) -> int:
 
 
 def roll_back_unlisted(reading: ListReading, run: AdmittedRun) -> tuple[RolledBack, ...]:
-    """Return the entry that hides messages missing from a list, if there are any."""
+    """Return the rollback that hides messages missing from a list, if there are any."""
     if reading.back_to is None:
         return ()
     return (RolledBack(id=run.new_id(), time=run.admitted_at, to=reading.back_to, cause=BY_CLIENT),)

@@ -24,10 +24,10 @@ from recto.conversation.next_step import find_turn_finish
 from recto.errors import Conflict, NotFound
 
 EXPIRED = "expired"
-# Longer ids would not fit into an index.
+# The maximum length of an id that fits into an index.
 MAX_ID = 255
 MessageT = TypeVar("MessageT", UserMessage, ToolMessage)
-# Results that the model reads of calls without an answer.
+# Texts of results for calls without an answer, which the model reads.
 CALL_TOO_LATE = (
     "The client did not answer the call of {name} in time, so there is no result. Go on without, or call again."
 )
@@ -40,10 +40,11 @@ ANSWER_TOO_LATE = "Interrupt {id!r} has expired. Send it as cancelled, or send a
 
 @dataclass(frozen=True, kw_only=True)
 class AdmittedRun:
-    """An admitted run: the id of its answer and files, and the tools that clients may not answer for.
+    """An admitted run.
 
-    `turn_id` replaces the user message's id if that is used already; `used_ids` adds to the ids in the loaded log. The
-    client's calls expire after `patience`, or never if it is None.
+    `response_id` is the id of its answer and the prefix of its file ids. Clients may not answer for `own_tools`. `turn_id`
+    replaces the id of the user message if that id is used already. `used_ids` are used ids besides those in the loaded
+    log. The client's calls expire after `patience`, or never if it is None.
     """
 
     admitted_at: datetime
@@ -56,10 +57,10 @@ class AdmittedRun:
 
 
 def admit_input(log: Sequence[Entry], messages: Sequence[Message], run: AdmittedRun) -> tuple[Entry, ...]:
-    """Return the entries to append. Copies of messages that others wrote are ignored.
+    """Return the entries to append. Ignore copies of messages that the client did not write.
 
-    A repeated user message of an unanswered current turn continues that turn; any other starts a new turn, with a new
-    id if its own is used. If a continued turn has expired calls, they get a result that says so.
+    A repeated user message of an unanswered current turn continues that turn. Any other user message starts a new turn,
+    with a new id if its own is used. If a continued turn has expired calls, they get a result that says so.
     """
     log_view = view(log)
     waiting = pending_calls(log_view, run.own_tools)
@@ -74,7 +75,8 @@ def admit_input(log: Sequence[Entry], messages: Sequence[Message], run: Admitted
         if isinstance(message, ToolMessage) and message.tool_call_id in ids and not is_late:
             ids.remove(message.tool_call_id)
             error = message.error if (message.error or "").strip() else None
-            # Recto's own statuses mark its own results, so a client's error never has the name of one.
+            # Mark an error that equals one of Recto's own statuses, because these are only for results that Recto
+            # wrote.
             error = f"{FAILED}{error}" if error in STATUSES else error
             entries.append(_with_free_id(replace(message, time=run.admitted_at, error=error), used_ids, run))
         elif isinstance(message, UserMessage) and not _continues_turn(log_view, message):
@@ -98,7 +100,7 @@ def queued_turn(
 def pending_calls(log_view: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
     """Return the client's unanswered calls of the last reply; none if that reply was interrupted.
 
-    `own_tools` are the server's, for calls that do not say who runs them.
+    A call without a runner belongs to the client unless its tool is in `own_tools`.
     """
     interrupted = {marker.message for marker in log_view.markers if isinstance(marker, Interrupted)}
     results: set[str] = set()
@@ -157,9 +159,9 @@ class DecisionInput:
 def admit_decisions(
     log: Sequence[Entry], decision_input: DecisionInput, run: AdmittedRun, entering: Sequence[Entry]
 ) -> Iterator[Entry]:
-    """Yield the entries to append before the `entering` ones: first decisions on waiting interrupts.
+    """Yield the first decisions on waiting interrupts, to append before the `entering` entries.
 
-    If a new turn enters, all interrupts of the old one end: their calls get a result that says so.
+    If a new turn enters, all interrupts of the old turn end: their calls get a result that says so.
     """
     interrupts = interrupts_of(view(log))
     waiting = [one for one in interrupts if one.is_waiting and not one.is_late(run.admitted_at)]

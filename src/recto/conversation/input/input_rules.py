@@ -25,7 +25,8 @@ NO_IMAGE = "binary content requires image mimeType"
 NO_URL = "binary content requires url"
 HAS_DATA = "binary content data is not allowed"
 NOT_SIGNED = "binary content url is not a valid signed URL"
-# Placeholders for missing fields of a binary block, so that its own rules report them after all others.
+# Placeholders for missing fields of a binary block, so that the block rules report these fields after all other
+# problems.
 STAND_IN_TYPE, STAND_IN_URL = "image/png", "https://stand.in/"
 _Block: TypeAlias = tuple[str, Mapping[str, Json]]
 

@@ -168,12 +168,17 @@ def _read_protocol(item: Object) -> str | None:
 
 
 def read_traceparent(value: Json) -> str | None:
-    """Return a valid `traceparent`. Ignore any other value: a request does not fail because of its trace."""
+    """Return a valid `traceparent`, or None.
+
+    An invalid one is ignored, because a request must not fail because of its trace.
+    """
     return value if isinstance(value, str) and _TRACEPARENT.fullmatch(value) else None
 
 
 def add_traceparent(body: bytes, traceparent: str) -> bytes:
-    """Append the caller's span to an input as JSON text. The last of equal fields counts."""
+    """Append the caller's span to an input as JSON text. It replaces an earlier one, because the last of equal fields
+    counts.
+    """
     return b'%b,"%b":"%b"}' % (body.rstrip()[:-1], TRACEPARENT.encode(), traceparent.encode())
 
 
@@ -237,7 +242,7 @@ def add_notes(
     left_out: Sequence[str] = (),
     compact: bool = False,
 ) -> Object:
-    """Add to a request facts found at its admission. `read_notes` reads them from the stored form."""
+    """Add notes to a request: facts found at its admission. `read_notes` reads the notes from the stored form."""
     ids: dict[str, Json] = {"before": list(listed_ids.before), "after": list(listed_ids.after)} if listed_ids else {}
     notes: dict[str, Json] = {"listed": ids or None, "thread": thread, "leftOut": list(left_out)}
     return {**value, NOTES: notes | ({"compact": True} if compact else {})}

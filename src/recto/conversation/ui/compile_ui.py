@@ -118,7 +118,7 @@ def compile_ui(
     try:
         root, status, theme = _compile(hints, limits)
     except WireError:
-        # Every text and number once, one per line
+        # Show every text and number once, one per line
         text = plain_text("\n".join(dict.fromkeys(_lines(hints, limits)))) or NOTHING_TO_SAY[language(locale)]
         content = text if len(text) <= limits.text else f"{text[: limits.text]}{CUT}"
         root = _card([{"type": "text", "content": content, "role": "body"}])
@@ -137,7 +137,7 @@ def compile_ui(
 
 
 def _compile(hints: object, limits: UiLimits) -> tuple[Node, str, str]:
-    # Reject values that JSON cannot carry and values over the limits. A cycle has no end, so it is too deep.
+    # Reject values that JSON cannot carry and values over the limits. A cycle exceeds the depth limit.
     characters = 0
     for count, hint in enumerate(_walk(_Hint("", 1, hints), limits.levels)):
         characters += _check(hint.value, limits)

@@ -24,7 +24,7 @@ from recto.conversation.ui.ui_schema import (
 )
 from recto.errors import WireError
 
-# Rows may omit cells, so a small hint could make a large table.
+# The maximum number of cells. Rows may omit cells, so a small hint could make a large table.
 MOST_CELLS = 10_000
 _LANGUAGE = re.compile(LANGUAGE)
 
@@ -341,7 +341,7 @@ def verbatim_text(text: str) -> str:
 def plain_text(text: str) -> str:
     """Return a text that is neither HTML nor a script URL, even for a renderer that interprets it.
 
-    It gets a space after the `<` of a tag and before the colon of a script scheme, so people read the same.
+    A space after the `<` of a tag and before the colon of a script scheme leaves the text readable.
     """
     return _TAG.sub("< ", _without_scheme(text))
 
@@ -362,7 +362,7 @@ def markdown_text(text: str) -> str:
         return rf"{match['label']}\{match['sign']}{match['rest'] or ''}"
 
     labels = _WHOLE_LINK.sub(check_link, _without_scheme(text))
-    # Nested and broken links are left: escape their parenthesis. Then escape the colon of unsafe definitions.
+    # Escape the parenthesis of the remaining nested and broken links. Then escape the colon of unsafe definitions.
     return _TAG.sub("&lt;", _DEFINITION.sub(check_rest, _LINK_START.sub(check_rest, labels)))
 
 

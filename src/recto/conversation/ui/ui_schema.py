@@ -22,7 +22,8 @@ ROLES = ("title", "subtitle", "body", "caption")
 STYLES = ("primary", "secondary", "danger")
 CHARTS = ("bar", "line", "area", "pie")
 
-# No blank, no backslash, no quote, no angle bracket; no user before the host; no way up out of /api/.
+# URLs without blanks, backslashes, quotes and angle brackets, without a user before the host, and without `..` in
+# /api/.
 _WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@\\<>\"]+(?:[/?#][^\s\\<>\"]*)?"
 _OURS = r"/api/(?![^?#]*(?:\.|%2[Ee]){2})[^\s\\<>\"]*"
 _MAIL = r"[Mm][Aa][Ii][Ll][Tt][Oo]:[^\s\\<>\"]+"

@@ -24,7 +24,11 @@ class Moment(NamedTuple):
 
 
 class SeenResult(NamedTuple):
-    """A tool result that may be folded. A read has `files`, and `shows` them, or a part of them, unless it failed."""
+    """A tool result that may be folded.
+
+    `files` are the files of a read. `shows` is True for a read that did not fail, `is_part` for a read of a part of a
+    file.
+    """
 
     time: datetime
     place: int
@@ -46,10 +50,11 @@ class CallPlace(NamedTuple):
 class Activity:
     """Results of a conversation in order, and their last use.
 
-    `last_uses` maps the place of a result to the moment it came, was quoted, or its file was read or edited; `files`
-    maps each file to its last use. `reads` are the places of reads by file, `edits` the place of its last edit.
-    `quoting` counts edits that quoted an earlier result, `near` those soon after their file was touched. `last_call` is
-    the place of the newest assistant message; `time`, `count` and `calls` let a longer conversation continue from here.
+    `last_uses` maps the place of each result to its last use: when it came, when an edit quoted it, or when its file
+    was read or edited. `files` maps each file to its last use. `reads` maps each file to the places of its reads,
+    `edits` to the place of its last edit. `quoting` counts edits that quoted an earlier result; `near` counts those of
+    them that came soon after a use of their file. `last_call` is the place of the newest assistant message. `time`,
+    `count` and `calls` are the state to continue with more messages.
     """
 
     now: Moment = Moment(0, 0)
@@ -66,7 +71,10 @@ class Activity:
     calls: Mapping[str, CallPlace] = field(default_factory=dict[str, CallPlace])
 
     def idle(self, place: int, turn_calls: int) -> float:
-        """Return for how many calls a result was unused. A user message counts as an average turn."""
+        """Return the number of model calls since the last use of a result.
+
+        Each user message counts as the calls of an average turn, at most `turn_calls`.
+        """
         since = self.last_uses[place]
         turn = min(turn_calls, self.now.calls / self.now.users) if self.now.users else 0
         return self.now.calls - since.calls + (self.now.users - since.users) * turn
@@ -85,7 +93,7 @@ def _go_on(previous: Activity | None, messages: Sequence[Message], key: FoldKey)
 
 
 class _ActivityBuilder:
-    """Mutable state while messages are processed. The previous activity stays unchanged."""
+    """Mutable state while messages are processed. Does not change the previous activity."""
 
     def __init__(self, previous: Activity, key: FoldKey) -> None:
         self._key, self._cost = key, key.settings.cost or CostSettings()
@@ -95,7 +103,7 @@ class _ActivityBuilder:
         self._edits, self._reads_of = dict(previous.edits), dict(previous.reads)
         self._quoting, self._near = previous.quoting, previous.near
         rules = key.settings.rules
-        # Recall counts failed reads too where both are folded.
+        # Count failed reads too, as recall does with folding by cost.
         self._reads = {
             tool: replace(rule, failed=never_fails) for rule in rules if rule.path_args for tool in rule.tools
         }
@@ -161,7 +169,7 @@ class _ActivityBuilder:
         call, place = observation.call, observation.place
         match = match_rule(observation, self._reads[call.name], self._key)
         if match is None or not match.files:
-            return  # R6: the files of this read are unknown, so it may still be needed.
+            return  # R6: the files of this read are unknown, so the result may still be needed.
         arguments = load_object(call.arguments) or {}
         is_part = any(arguments.get(name) is not None for name in self._cost.parts)
         if shows:
@@ -170,7 +178,10 @@ class _ActivityBuilder:
         self._add(SeenResult(observation.time, place, observation.message, call.name, match.files, shows, is_part))
 
     def _find_quoted(self, lines: tuple[str, ...], before: int) -> Iterator[int]:
-        """Yield the indexes of results that contain all lines, starting from the longest line, which is the rarest."""
+        """Yield the places of results before `before` that contain all lines.
+
+        The lines are sorted longest first, because long lines are rare.
+        """
         if not lines:
             return
         for result in self._results:
@@ -181,20 +192,20 @@ class _ActivityBuilder:
                     yield result.place
 
     def _touch(self, files: Sequence[str | None]) -> None:
-        """Mark files as used: earlier reads of them are still relevant."""
+        """Update the last use of files and of the results of their reads."""
         self._files |= dict.fromkeys(files, self._now)
         for file in files:
             self._last_uses |= dict.fromkeys(self._reads_of.get(file, ()), self._now)
 
 
 def never_fails(_: ToolMessage) -> bool:
-    """A failure check for callers that treat failed results like others."""
+    """Return False. Replaces the failure check of a rule so that failed results count like others."""
     return False
 
 
 PATCH_BEGINS = "*** Begin Patch"
 PATCH_FILES = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
-# Lines of a patch that were in the file before: removed lines and context.
+# Prefixes of patch lines that the file contained before the patch: removed lines and context.
 OLD_LINES = ("-", " ")
 
 

@@ -16,7 +16,8 @@ from recto.page.fold.rules import FoldRule
 class AgentTools:
     """Names of an agent's tools and of their arguments.
 
-    `path_args` hold a path; `quote_args` of edits, at any depth, hold the text to replace.
+    `path_args` are the arguments with a path. `quote_args` are the arguments of edits, at any depth, with the text to
+    replace.
     """
 
     reads: tuple[str, ...] = ()
@@ -69,7 +70,7 @@ NO_TOOLS = AgentTools()
 
 
 def known_tools(tools: AgentTools = NO_TOOLS) -> AgentTools:
-    """Return these tools, or those of all known agents if there are none."""
+    """Return `tools` if there are any, else the tools of all known agents."""
     if tools != NO_TOOLS:
         return tools
     tool_sets = [vars(tools) for tools in (CODER, PI, CLAUDE_CODE, CODEX, OPENCODE)]
@@ -80,7 +81,7 @@ def known_tools(tools: AgentTools = NO_TOOLS) -> AgentTools:
 
 
 def rule_for(rule: FoldRule, tools: AgentTools) -> FoldRule:
-    """Return a rule with an agent's tool names, if it has any for it."""
+    """Return a rule with the agent's names of its tools, or unchanged if the agent has no such tools."""
     names = cast("Mapping[str, tuple[str, ...]]", vars(tools))
     if not names.get(rule.name):
         return rule

@@ -1,6 +1,6 @@
 """Folding by rules (R1-R9): stale results become one line, each with a receipt.
 
-Errors and results of other tools stay as they are. Folding twice changes nothing more.
+Errors and results of other tools stay unchanged. Folding is idempotent.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ MINUTE = timedelta(minutes=1)
 
 
 class StaleResult(NamedTuple):
-    """Why a result is stale: it is `n`th from the newest, `keep` stay, and `newest` replaces it.
+    """The reason that a result is stale: it is number `n` from the newest, of which only `keep` stay.
 
-    `path` is its file; a command or search has none. `n_of_tool` counts results of its own tool, which recall uses.
+    `newest` is the label of the newest result. `path` is the file of a read; a command or search has none. `n_of_tool`
+    is the number for recall, which counts only results of the same tool.
     """
 
     path: str | None
@@ -51,14 +52,14 @@ class StaleResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FoldResult:
-    """A conversation after folding, with its receipts and the results left alone for lack of a path (R6)."""
+    """A conversation after folding, and the results whose call is missing or names no file (R6)."""
 
     draft: Draft
     left_alone: tuple[LeftAlone, ...]
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation as it goes into the page."""
+        """The messages after folding."""
         return self.draft.messages
 
     @property
@@ -68,7 +69,7 @@ class FoldResult:
 
 
 class _Why(NamedTuple):
-    """Fields of a receipt besides the files."""
+    """Fields of a receipt that do not depend on its files."""
 
     tool: str
     rule: str
@@ -77,7 +78,7 @@ class _Why(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """A folded result: its place, its replacement, and the note."""
+    """A folded result: its place, the message that replaces it, and the note."""
 
     place: int
     message: ToolMessage
@@ -119,14 +120,13 @@ def _folds(by_file: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iter
         old = len(series.results)
         if age is not None:
             old = bisect_left(series.results, True, key=lambda result: now - result.time <= age)
-        # Unchanged since the last page unless the series grew or more of its results are old enough.
+        # Cached until the series grows or more of its results are old enough.
         stale = memoise_last(series, _stale_results, path, rule, old, key)
         yield from stale.folds
         for result, why in stale.batches:
             batches.setdefault(result.place, (result, []))[1].append(why)
     for result, files in batches.values():
-        # R5: a batch result without parts is folded only if it is stale for every file; one with parts is folded part
-        # by part.
+        # R5: fold a batch result with parts part by part. Fold one without parts only if it is stale for every file.
         if len(files) == len(result.files) or result.by_part:
             change = memoise_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
             yield _Fold(result.place, *change)
@@ -145,7 +145,7 @@ def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, k
     for place in range(kept_from - 1, -1, -1):
         result = results[place]
         of_tool[result.call.name] += 1
-        # A result without any time before it in the log has no age and may be new.
+        # Skip a result without a time: neither it nor an earlier message has one, so it may be new.
         if rule.max_age is not None and result.time is BEFORE_ALL:
             continue
         why = StaleResult(path, count - place, keep, label(newest), of_tool[result.call.name])
@@ -176,7 +176,7 @@ def _fold_parts(
     by_file = parts_by_file(message, key)
     stale_parts = {index: stale for stale in files for index in by_file[stale.path or ""]}
     parts = list(message.parts)
-    # The places of parts with text, as `tokens_of_texts` counts them
+    # The places of nonempty parts, in the order in which `tokens_of_texts` counts them
     texts = [
         place
         for place, part in enumerate(parts)

@@ -1,6 +1,6 @@
 """Folding by cost (X2): results of earlier steps stay folded, and a new step is made when it pays.
 
-Arguments of calls are never folded: models were seen to copy a marker into files.
+Arguments of calls are never folded, because models copied markers from folded arguments into files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WHY_NOW: Mapping[str, str] = {
 }
 COLD = "nothing of the page was in the cache ({cause})"
 REASON = "not needed for long, folded with {others:,} others: {freed:,} tokens less on every call, {now}"
-# Prices are per million tokens and are stored in billionths.
+# A price of 1 per million tokens, as billionths of the currency per token.
 NANOS_A_TOKEN = 1_000
 
 
@@ -42,7 +42,7 @@ class CostFold(NamedTuple):
 
 
 def fold_by_cost(messages: Sequence[Message], key: FoldKey, state: CacheState) -> CostFold:
-    """Fold the results of all steps in force and of the next one, if it pays."""
+    """Fold the results of all steps in force, and of a new step if it pays."""
     reasons = _format_reasons(state.steps)
     planned = None if state.is_settled else plan_step(messages, key, reasons.keys(), state.prices, cold=state.cold)
     step = None
@@ -72,7 +72,7 @@ def _format_reasons(steps: Iterable[FoldStep]) -> dict[str, str]:
 
 
 def prices_of(tokens: int, rewritten: int, prices: CachePrices) -> tuple[int, int]:
-    """Return what a step saves on each later call and costs once, in billionths; zeros without list prices."""
+    """Return the saving of a step per later call and its one-time cost, in billionths; zeros without list prices."""
     if not prices.is_listed:
         return 0, 0
     return round(tokens * prices.read * NANOS_A_TOKEN), round(rewritten * (prices.write - prices.read) * NANOS_A_TOKEN)
@@ -113,9 +113,10 @@ class PlannedStep(NamedTuple):
 def plan_step(
     messages: Sequence[Message], key: FoldKey, folded_labels: Collection[str], prices: CachePrices, *, cold: str = ""
 ) -> PlannedStep | None:
-    """Return the next step of a conversation with results of these labels folded, or None if none pays.
+    """Return the next step of a conversation, or None if no step pays.
 
-    `cold` is the reason that the prefix is in no cache; then folding costs nothing.
+    Results with `folded_labels` are folded already. `cold` is the reason that no cache contains the prefix, or empty.
+    Folding an uncached prefix costs nothing.
     """
     cost, activity = key.settings.cost or CostSettings(), find_activity(messages, key)
     candidates = [
@@ -132,10 +133,11 @@ def plan_step(
     savings = [_count_saving(result.message, key) for result in reversed(candidates)]
     if cold or not prices.is_cached:
         return PlannedStep(_labels(candidates), cold or UNCACHED, sum(savings), 0)
-    # The last page ended where the newest assistant message begins; nothing after it is cached.
+    # The last page ended before the newest assistant message, so nothing from there on is cached.
     sums, calls = [0, *accumulate(sizes[: activity.last_call])], activity.now.calls
     best, most = None, 0.0
-    # Weigh folding the newest `count` candidates. `stays` are the tokens after the first of them that are not folded.
+    # Compare folding the newest 1, 2, 3 ... candidates. `stays` counts the unfolded tokens from the oldest of them on,
+    # which the provider would write to the cache again.
     for count, (result, saving) in enumerate(zip(reversed(candidates), accumulate(savings), strict=True), start=1):
         stays = max(sums[-1] - sums[min(result.place, len(sums) - 1)] - saving, 0)
         a_call, once = saving * prices.read, stays * (prices.write - prices.read)
@@ -156,7 +158,7 @@ def _find_candidates(activity: Activity, cost: CostSettings, folded_labels: Coll
             continue
         window, place = cost.window, result.place
         if result.shows and not enough:
-            # The window of a read is short only if all its files are stale.
+            # Use the shorter window only if each file was edited and, unless the result shows a part, read again since.
             is_stale = all(
                 activity.edits.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
                 for file in result.files
@@ -182,7 +184,7 @@ def _count_saving(message: ToolMessage, key: FoldKey) -> int:
 
 
 FIRST_CALL, GAP, MODEL_CHANGED = "first_call", "gap", "model_changed"
-# Entries that change a page from its beginning, or from an unknown place.
+# Entries that make the cache cold: they change a page from its beginning, or from an unknown place.
 BREAKS: dict[type[Entry], str] = {
     Compacted: "compaction",
     RolledBack: "rollback",
@@ -195,8 +197,8 @@ BREAKS: dict[type[Entry], str] = {
 class CacheState:
     """Inputs of folding by cost: the model, its prices, its steps in force, and why its cache is `cold`.
 
-    `is_settled` means that a step was already made for the next call. Another one would be weighed against a cache that
-    this one has broken.
+    `is_settled` means that the next call already has a step. Do not plan another one, because its cost would be
+    computed for a cache that this step invalidates.
     """
 
     model: str = ""

@@ -16,8 +16,8 @@ from recto.page.text.tokens import TokenCounter
 ON = tuple(rule for rule in RULES if rule.on)
 HERE = Project()
 RECALL = "recall"
-# The hint has no result number: that changes with every new result, and changed bytes of old messages would break the
-# prompt prefix each time.
+# The hint omits the number of the result. The number changes with every new result, and a changed placeholder would
+# break the prompt prefix.
 RECALL_HINT = {"zh": "（可用 recall 取回原文）", "en": " (the recall tool gets it back)"}
 
 
@@ -66,7 +66,7 @@ class FoldSettings:
 
 
 def with_recall_hint(settings: FoldSettings, locale: str) -> FoldSettings:
-    """Return the settings for an agent with the `recall` tool, with its hint in each placeholder if enabled."""
+    """Return the settings for an agent with the `recall` tool: if enabled, each placeholder ends with the hint."""
     if not settings.recall_hint:
         return settings
     hint = RECALL_HINT[language(locale)]
@@ -76,14 +76,17 @@ def with_recall_hint(settings: FoldSettings, locale: str) -> FoldSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoldKey:
-    """Settings and a counter as one cheap cache key; equal ones are the same object."""
+    """Settings and a counter as a cache key.
+
+    `fold_key` returns the same object for equal arguments, so keys are compared by identity.
+    """
 
     settings: FoldSettings
     counter: TokenCounter
     tools: frozenset[str]
 
 
-# Threads that read files have their own settings because of the project root.
+# Many entries, because each thread that reads files has settings with its own project root.
 @lru_cache(maxsize=1_024)
 def fold_key(settings: FoldSettings, counter: TokenCounter) -> FoldKey:
     """Return the key of these settings and this counter."""
@@ -92,7 +95,7 @@ def fold_key(settings: FoldSettings, counter: TokenCounter) -> FoldKey:
 
 
 RULE = "X2"
-# Valid for any result, with or without a newer one.
+# True for any result, with or without a newer one.
 PLACEHOLDER: Mapping[str, str] = {"zh": "[旧结果，已移出上下文]", "en": "[An old result, taken out of view]"}
 PLACEHOLDER_WITH_RECALL: Mapping[str, str] = {
     "zh": "[旧结果，已移出上下文；可用 recall 取回]",
@@ -103,7 +106,8 @@ PLACEHOLDER_WITH_RECALL: Mapping[str, str] = {
 class CachePrices(NamedTuple):
     """Prices of a million prompt tokens read from and written to the provider's cache.
 
-    They are equal if the provider has no cache. If no list has them they are shares, and no money is reported.
+    Both are equal if the provider has no cache. If `is_listed` is False, no price is known: the values are shares of
+    the input price, and reports contain no amounts of money.
     """
 
     read: float
@@ -112,7 +116,7 @@ class CachePrices(NamedTuple):
 
     @property
     def is_cached(self) -> bool:
-        """True if an unchanged prefix costs less."""
+        """True if reading a prefix from the cache costs less than writing it."""
         return self.read < self.write
 
 
@@ -124,17 +128,17 @@ USUAL_PRICES = CachePrices(read=0.1, write=1.25, is_listed=False)
 class CostSettings:
     """Thresholds of folding by cost. Windows are counted in model calls.
 
-    A result is spent when it was unused for longer than its window: `window` for commands, searches, edits and errors,
-    `edited_window` for a read of a file edited since, `read_window` for any other read. A user message ages it by an
-    average turn, at most `turn_calls`. After `quoting_edits` of which `touched_share` came within `window` of touching
-    their file, reads have the window of commands. Results under `least_result` tokens and pages under `least_page`
-    stay.
+    A result may be folded once it was unused for longer than its window: `window` for commands, searches, edits and
+    errors, `edited_window` for a read of a file that was edited and read again since, `read_window` for any other read.
+    A user message counts as the calls of an average turn, at most `turn_calls`. Reads have the window of commands once
+    there are `quoting_edits` edits that quote a result, if the share `touched_share` of these came within `window` of a
+    use of their file. Results under `least_result` tokens and pages under `least_page` tokens are not folded.
 
-    A step frees at least `least_step` tokens, is weighed over `horizon` times the calls made so far, and pays for
-    itself within `payback` times these. A prefix unused for `cache_minutes` is in no cache.
+    A step frees at least `least_step` tokens. Its benefit is computed for `horizon` times the calls made so far, and it
+    must pay for itself within `payback` times these calls. A prefix unused for `cache_minutes` counts as not cached.
 
     `edits` are the tools that change files, `quotes` their arguments with the replaced text, `parts` the arguments of a
-    read that select a part of a file; `more` are other tools whose results have the window of commands.
+    read that select a part of a file. `more` are other tools whose results have the window of commands.
     """
 
     window: int = 8

@@ -19,7 +19,7 @@ from recto.page.text.tokens import tokens_of
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 NO_PARTS: Mapping[str, tuple[int, ...]] = {}
-# The single group of rules that do not count by file.
+# The group of all results, for rules that do not count by file.
 TOGETHER: tuple[str | None, ...] = (None,)
 NO_CALL = "no tool call before it has its id"
 NO_PATH = "the arguments of its call name no file"
@@ -29,7 +29,8 @@ ByFile: TypeAlias = Mapping[str | None, "Series"]
 class Observation(NamedTuple):
     """A tool result and the call it answers. Sorts from old to new: by time, then by place in the log (R7).
 
-    `files` are the files it read, or (None,); `by_part` means that each file has its own part.
+    `files` are the files it shows, or (None,) if its rule does not count by file. `by_part` means that each file has
+    its own part.
     """
 
     time: datetime
@@ -42,13 +43,13 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series(MemoHolder):
-    """Results that a rule counts together, of one file or all, from old to new. A longer series is a new object."""
+    """Results that a rule counts together, of one file or all, from old to new. Adding results makes a new object."""
 
     results: tuple[Observation, ...] = ()
 
 
 class LeftAlone(NamedTuple):
-    """A result that might have been folded if its call were readable (R6)."""
+    """A result that no rule can fold, because its call is missing or names no file (R6)."""
 
     place: int
     message: ToolMessage
@@ -57,9 +58,10 @@ class LeftAlone(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
-    """Successful results by rule and file, each from old to new, and unreadable ones.
+    """Successful results by rule and file, each from old to new, and results that no rule can fold.
 
-    `newest` is the newest time in the conversation. `count`, `time` and `calls` let a longer one continue from here.
+    `newest` is the newest time in the conversation. `count`, `time` and `calls` are the state to continue with more
+    messages.
     """
 
     by_rule: Mapping[str, ByFile] = field(default_factory=dict[str, ByFile])
@@ -76,14 +78,14 @@ def find_observations(messages: Sequence[Message], key: FoldKey) -> Observations
 
 
 def observe_once(messages: Sequence[Message], key: FoldKey) -> Observations:
-    """Do the same without caching, for a key that is used once."""
+    """Return the same as `find_observations` without caching, for a key that is used once."""
     return _observe_more(None, messages, key)
 
 
 def match_rule(observation: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
-    """Return a result with the files it counts for: all in its call, or those of its parts. An error counts for none.
+    """Return a result with its files: those of its parts if the parts name files, else those of its call.
 
-    Return None if the call should name a file and does not.
+    A failed result has no files. Return None if the rule counts by file but the call names none.
     """
     paths = read_paths(observation.call, rule.path_args, key.settings.project) if rule.path_args else TOGETHER
     if not paths:
@@ -101,7 +103,7 @@ def _has_paths(message: ToolMessage) -> bool:
 
 
 def parts_by_file(message: ToolMessage, key: FoldKey) -> Mapping[str, tuple[int, ...]]:
-    """Return the parts of a batch result by file, without those that report an error (R5)."""
+    """Return the indexes of a batch result's parts by file, without parts that report an error (R5)."""
     if not _has_paths(message):
         return NO_PARTS
     indexes: dict[str, tuple[int, ...]] = {}

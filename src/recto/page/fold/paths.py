@@ -16,7 +16,7 @@ DRIVE = re.compile(r"[A-Za-z]:(?=/|$)")
 class Project:
     """The root of relative paths, and whether its disk is case-sensitive.
 
-    The form of the root, not of the host, decides which paths are absolute: `F:/work` means Windows.
+    The form of the root decides which paths are absolute, on any host: with `F:/work` they are Windows paths.
     """
 
     root: str | None = None

@@ -23,7 +23,7 @@ EXIT_CODE_NAMES = ("exitCode", "exit_code", "exitcode", "returncode")
 def is_failure(message: ToolMessage) -> bool:
     """Return True for an error result (R3): its status is an error, or its text begins with `Error:`.
 
-    A part of a batch read reports only on its own file (R5).
+    An error in one part of a batch read concerns only the file of that part (R5).
     """
     if message.error is not None:
         return True
@@ -65,13 +65,13 @@ class RuleOption:
 class FoldRule:
     """One rule: the newest `keep` results of `tools` stay, and older ones are folded once they exceed `max_age`.
 
-    `name` is its settings table, `number` its id in receipts, and `why` its text in reports. With `path_args`, the
-    arguments that name files, results are counted per file (R2); a batch of several files has its own number (R5).
-    Results that `failed` are never folded (R3). A rule that is not `on` must be enabled. `in_english` is the English
-    placeholder, if it has one.
+    `name` is the name of its settings table, `number` its id in receipts, and `why` its text in reports. With
+    `path_args`, the arguments that name files, results are counted per file (R2); a batch of several files has its own
+    number (R5). Results for which `failed` returns True are never folded (R3). A rule that is not `on` must be enabled.
+    `in_english` is the English placeholder, if there is one.
 
-    `keep_by_size` lowers `keep` for large files. It holds pairs of characters and keep: a file whose newest result has
-    at least that many characters keeps only so many.
+    `keep_by_size` lowers `keep` for large files. Each pair is a number of characters, and the `keep` of files whose
+    newest result has at least that many.
     """
 
     name: str
@@ -100,12 +100,12 @@ class FoldRule:
 
     @property
     def least_keep(self) -> int:
-        """The smallest `keep`: 1 for rules that count per file, else 0."""
+        """The smallest allowed `keep`: 1 for rules that count per file, else 0."""
         return 1 if self.path_args else 0
 
     @property
     def numbers(self) -> Mapping[str, str]:
-        """The ids its receipts may have, each with its text in reports."""
+        """The ids that receipts of this rule may have, each with its text in reports."""
         batch = {self.batch_number: self.batch_why} if self.batch_number else {}
         return {self.number: self.why, **batch}
 

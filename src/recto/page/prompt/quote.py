@@ -35,7 +35,7 @@ CUT_TEXT = {
 DOCUMENTS_REASON, TEXT_REASON = "the documents of this conversation", "a text that goes with every page"
 CUT_REASON = "cut to fit the quote's budget of {budget} tokens: {cuts}"
 LEFT_OUT_REASON = "left out: the quote's budget of {budget} tokens holds none of it"
-# A given text may contain joined documents, so its <Content> blocks stay; it must not end the quote.
+# A text may consist of joined documents, so keep its <Content> tags. Neutralise the tags that could end the quote.
 TEXT_TAGS = tuple(tag for tag in OUR_TAGS if tag != "Content")
 
 
@@ -43,7 +43,7 @@ TEXT_TAGS = tuple(tag for tag in OUR_TAGS if tag != "Content")
 class ParsedDocument:
     """A document's text, or the reason that parsing failed.
 
-    `total` is the length of the text if only its beginning is here.
+    `total` is the length of the whole text if `content` is only its beginning.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ParsedDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Tokens of a document's block before and after a cut. A given text is one block named `quote`."""
+    """Tokens of a document's block before and after a cut. A quoted text is one block named `quote`."""
 
     name: str
     tokens_before: int
@@ -70,7 +70,7 @@ class Cut:
 class Quote:
     """The text of the quote's system message and its tokens, which never exceed the budget.
 
-    `text` is empty if the budget cannot hold even the marks. `reason` goes into the manifest.
+    `text` is empty if the budget cannot hold even the marks of the cuts. `reason` goes into the manifest.
     """
 
     text: str
@@ -81,7 +81,7 @@ class Quote:
 
     @cached_property
     def message(self) -> SystemMessage | None:
-        """The message. It is encoded and counted once for all pages that use this quote."""
+        """The system message, encoded and counted once for all pages that use this quote."""
         return SystemMessage(id="quote", text=self.text) if self.text else None
 
 
@@ -117,7 +117,7 @@ def quote_message(quote: QuoteSource, *, budget: int, counter: TokenCounter, loc
     longest = max(map(len, (quote,) if isinstance(quote, str) else [document.content for document in quote]))
     whole, bare = _message(quote, longest, locale), _message(quote, 0, locale)
     tokens, least = counter.count((whole, bare))
-    # Extrapolate the tokens of the whole texts from those of their beginnings.
+    # Scale the token count to the full length: a document's `content` may hold only its beginning.
     documents = () if isinstance(quote, str) else quote
     known_length = sum(len(document.content) for document in documents)
     before = round(tokens * sum(document.length for document in documents) / known_length) if known_length else tokens
@@ -162,7 +162,7 @@ def _total(document: ParsedDocument) -> str:
 
 
 def _cuts(quote: QuoteSource, limit: int | None, locale: str, counter: TokenCounter) -> tuple[Cut, ...]:
-    """Return the cuts to this limit, or of all documents if the limit is None and nothing is left of them."""
+    """Return the cuts that `limit` makes. None cuts all documents completely."""
     if isinstance(quote, str):
         is_touched = limit is None or is_cut(quote, limit)
         names, before, lengths = (["quote"], [neutralise(quote, TEXT_TAGS)], [1.0]) if is_touched else ([], [], [])
@@ -175,7 +175,7 @@ def _cuts(quote: QuoteSource, limit: int | None, locale: str, counter: TokenCoun
     if not names:
         return ()
     tokens = counter.count((*before, *after))
-    # Extrapolate the cost of a document of which only the beginning is here.
+    # Scale the cost to the full length of the document.
     costs = [round(was * length) for was, length in zip(tokens, lengths, strict=False)]
     pairs = zip(names, costs, tokens[len(names) :], strict=True)
     return tuple(Cut(name=name, tokens_before=was, tokens_after=now) for name, was, now in pairs)

@@ -27,24 +27,24 @@ DATASETS_INTRO: Mapping[Locale, str] = {
     "zh": "# Input datasets\n用户当前可用的知识库:",
     "en": "# Input datasets\nKnowledge bases currently available to the user:",
 }
-# The heading names the source: client context has no more authority than the user.
+# The heading names the client as the source, because client context has no more authority than the user.
 CONTEXT_INTRO: Mapping[Locale, str] = {
     "zh": "# Context\n客户端随本次请求提供的信息：",
     "en": "# Context\nInformation the client sent with this request:",
 }
 TIME_HEADING = "# Current time"
-# strftime would use the language of the host.
+# Always English. strftime would use the language of the host.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-# Tags with Recto's authority anywhere. Tool results need only these: code may contain List<File>.
+# Tags with Recto's authority anywhere. In tool results, neutralise only these: code may contain List<File>.
 FRAME_TAGS = ("system-reminder", "tool_call", "tool_result")
-# Every tag that begins or ends a Recto block. Tags inside a block (<id>, <name> ...) mean nothing without it.
+# Every tag that begins or ends a Recto block. Tags inside a block (<id>, <name> ...) mean nothing outside of it.
 OUR_TAGS = (*FRAME_TAGS, "file", "dataset", "context", "Quote", "Content")
 OUR_COMMENTS = ("TOOLS_START", "TOOLS_END")
 NEUTRAL_OPENING = "&lt;"
 FILE_MARK = "[{kind} not shown: {name}]"
-# Invisible characters: a tag with one inside reads like the tag. Control characters except blanks, Unicode's Cf,
-# variation selectors, the tags block, fillers, and code points reserved for more of the kind.
+# Invisible characters, because a tag that contains one looks the same. Control characters except blanks, Unicode's Cf,
+# variation selectors, the tags block, fillers, and code points reserved for such characters.
 _UNSEEN_CHARACTERS = (
     r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
     r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -53,7 +53,7 @@ _UNSEEN_CHARACTERS = (
 _INVISIBLE = rf"[{_UNSEEN_CHARACTERS}]*+"
 _GAP = rf"[\s{_UNSEEN_CHARACTERS}]*+"
 _DASH = r"[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]"
-# Every repetition is possessive, so that a text of nothing but tag beginnings takes linear time.
+# Possessive repetitions keep the search linear even in a text that consists of beginnings of tags.
 _OPENING = (
     r"[<＜﹤](?={gap}(?:"
     r"[/／]?+{gap}(?:{tags}){unseen}(?![\w-])|"
@@ -79,7 +79,7 @@ def reminder(
     zone: tzinfo = UTC,
     locale: Locale = "zh",
 ) -> str:
-    """Return the whole `<system-reminder>`, or an empty string without sections. Past messages pass files only."""
+    """Return the whole `<system-reminder>`, or an empty string without sections. For past messages, pass only files."""
     sections = (
         files_section(files, locale),
         datasets_section(datasets, locale),

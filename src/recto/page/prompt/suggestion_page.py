@@ -11,14 +11,14 @@ from recto.page.prompt.system_prompt import CUT_MARK
 from recto.page.text.cut import cut_to
 from recto.page.text.tokens import TOKENS_PER_MESSAGE, TokenCounter, count_text
 
-# CopilotKit writes the instruction, in English.
+# English, because CopilotKit's instruction is English.
 CUT = CUT_MARK["en"]
-# Longer text is not counted: no token has more characters than this, except blanks.
+# The maximum number of characters of a token, except for runs of blanks. Text too long at this rate is not counted.
 CHARACTERS_PER_TOKEN = 16
 
 
 def fit_suggestion(suggestion: SuggestionInput, tokens: int, counter: TokenCounter) -> SuggestionInput | None:
-    """Return the request cut to a number of tokens: the whole tool, the instruction, context, then newest messages.
+    """Return the request cut to `tokens`: the whole tool, then the instruction, context, and the newest messages.
 
     Return None if the tool does not fit. The instruction may be cut.
     """

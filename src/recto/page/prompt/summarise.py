@@ -1,7 +1,7 @@
 """Requests for a summary (R13): the conversation as text, split into as many requests as needed.
 
-Each request contains the summary so far and the next piece, and stays within the configured size. Messages stand in
-frames that their text cannot end.
+Each request contains the summary so far and the next piece, and stays within the configured size. Each message is in a
+frame that its text cannot end.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ PIECE = {
 MESSAGE = '<message role="{role}">\n{text}\n</message>'
 BETWEEN = "\n"
 CUT = "\n[... {count} characters left out ...]\n"
-# No text in a request can end its own frame or begin another's.
+# Tags to neutralise, so that no text in a request can end its own frame or begin another one.
 TAGS = (*OUR_TAGS, "message", "summary")
 ROLES = ("system", "developer", "user", "assistant", "tool", "reasoning", "activity")
-# More characters than any message has.
+# A number larger than any count of characters, to reserve space for the longest mark.
 MANY = 10**12
 
 
@@ -126,7 +126,7 @@ def summary_request(
     """
     room = settings.summary_tokens
     request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
-    # A text among others may cost more tokens than alone.
+    # The whole request may have more tokens than its texts counted alone.
     while room and (over := _tokens(request, counter) - settings.tokens) > 0:
         room = max(room - over, 0)
         request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
@@ -171,7 +171,7 @@ def _lines(message: Message) -> Iterator[str]:
     match message:
         case UserMessage() if message.response_id:
             yield from (line for part in message.parts if not isinstance(part, File) for line in _part_lines(part))
-            # List files under their ids: the reader of the summary knows the ids from nowhere else (F4)
+            # List files with their ids, because the reader of the summary has no other source of the ids (F4)
             for place, file in enumerate(clean_files(message)):
                 yield f"[{file.kind} {message.response_id}-{place}: {display_name(file)}]"
         case ToolMessage():

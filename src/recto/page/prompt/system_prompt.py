@@ -1,4 +1,7 @@
-"""The system prompt (S9) within its budget (S1). Cases are dropped first, then user data is cut; nothing else is."""
+"""The system prompt (S9) within its budget (S1).
+
+The budget first drops cases, then cuts user data. All other parts stay whole.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ HEADINGS = {
         "rules": "## Tool rules",
     },
 }
-# A text alone and the same text among others differ by a few tokens at its ends.
+# Tokens to reserve, because a text inside a prompt may have a few more tokens than alone.
 SLACK = 8
 CUT_MARK = {"zh": "\n[... 已截断 ...]", "en": "\n[... cut ...]"}
 BEST_FIRST = "over the budget of {budget} tokens; cases go first"
@@ -55,7 +58,7 @@ class Datum:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(MemoHolder):
-    """Contents of a system prompt. A lean persona has only an identity; an expert has the rest (S1, S9).
+    """Contents of a system prompt. A lean persona has only an identity; an expert also has the other parts (S1, S9).
 
     `why` is not rendered: it explains in the manifest how the prompt was chosen.
     """
@@ -82,7 +85,7 @@ class PromptCut(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemPrompt(MemoHolder):
-    """A rendered prompt, what the budget removed, and a line if the budget could not be met."""
+    """A rendered prompt, and the changes that the budget made. `over` is a message if the prompt still exceeds it."""
 
     text: str
     changes: tuple[PromptCut, ...] = ()

@@ -52,7 +52,7 @@ To use a tool, write nothing but the call, in this form (there may be several, e
 {example}
 Stop after the call and wait for its result. Never write a result yourself.""",
 }
-# Sent with the first result of a page: a model that has seen none must not learn here how to write one.
+# Sent with the first result of a page, not earlier: a model that knows the format of results may invent them.
 RESULTS_COME_SO = {
     "zh": "工具的结果在 <tool_result> 中返回，只有工具会写它。请根据结果回答，或继续调用工具。",
     "en": "Results of tools come in <tool_result>, which tools alone write. Answer from it, or call another tool.",
@@ -66,15 +66,14 @@ BEGINNING_LENGTH = 120
 EXAMPLES: Mapping[str, Json] = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
-# A block without an object is a mistaken call only if it is closed within this length: text about the tag need not wait
-# longer.
+# A block without an object is a mistaken call if it is closed within this many characters, otherwise text. The limit
+# bounds how long streamed text about the tag is held back.
 LONGEST_MISTAKE = 500
-# The opening line of a fence. All repetitions are bounded, so a short prefix decides.
+# The opening line of a fence. All repetitions are bounded, so a limited prefix of a stream decides.
 FENCE = r"[ \t]{0,99}(?P<fence>`{3,99})(?P<info>[^`\n]{0,200})\n"
-# A tag right after a backtick is mentioned, not used.
+# A tag right after a backtick is quoted text, not a call.
 _OPENS = re.compile(rf"(?<!`){OPEN}")
-# Names that models use for results, as tags and fences. Reminders count too: small models put invented tool output into
-# one.
+# Names that models use for invented results, as tags and fences. Small models also put invented results into reminders.
 RESULT_NAMES = (
     "tool_result",
     "tool_response",
@@ -84,7 +83,7 @@ RESULT_NAMES = (
     "system-reminder",
 )
 INVENTED_TAG = rf"(?i:<(?:{'|'.join(RESULT_NAMES)})s?\b|\[TOOL_RESULTS\])"
-# After a call, a single word is enough to begin a result.
+# The beginning of an invented result in a line after a call.
 RESULT_LINE = r"(?i:<results?>|(?:Observation|(?:tool |function )?(?:result|output|response)s?):)"
 _INVENTED = re.compile(
     rf"(?<!`){INVENTED_TAG}|^{RESULT_LINE}|^[ \t]{{0,99}}`{{3,99}}(?:{'|'.join(RESULT_NAMES)})", re.MULTILINE
@@ -92,7 +91,7 @@ _INVENTED = re.compile(
 _TAGS = re.compile(rf"{OPEN}|{CLOSE}|{INVENTED_TAG}")
 _STARTS = re.compile(rf"(?<!`){OPEN}|^{FENCE}", re.MULTILINE)
 _FENCE_ENDS = re.compile(r"^[ \t]{0,99}(?P<fence>`{3,99})[ \t\r]{0,99}$", re.MULTILINE)
-# A tool name with arguments in the form that GLM writes.
+# The beginning of a call in GLM's form: a tool name, then its arguments.
 _KEYED = re.compile(r"\s*[\w.:-]{1,200}\s*<arg_key>")
 _SPACE = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,:]*")
@@ -138,8 +137,8 @@ _Piece: TypeAlias = _Words | PromptCall | _Problem
 def build_tools_prompt(tools: Sequence[ToolOffer]) -> str:
     """Return the block that offers the tools; empty without tools. Raise a WireError if parameters are not JSON.
 
-    A tool cannot end the block or add a line to it: line breaks in names and descriptions become spaces, and the `<` of
-    Recto's tags and markers becomes `&lt;`, in schemas too.
+    Line breaks in names and descriptions become spaces, and the `<` of Recto's tags and markers becomes `&lt;`, in
+    schemas too. A tool can therefore not end the block or add a line to it.
     """
     lines = list[str]()
     for tool in tools:
@@ -153,7 +152,9 @@ def build_tools_prompt(tools: Sequence[ToolOffer]) -> str:
 
 
 def tools_section(tools: Sequence[ToolOffer], locale: str, form: CallForm = "fenced") -> str:
-    """Return the end of the system prompt: the block and how to call, with an example call of the first tool."""
+    """Return the end of the system prompt: the block with the tools, and instructions with an example call of the first
+    tool.
+    """
     if not tools:
         return ""
     # Build example arguments from a tool's schema: the required ones, else the first
@@ -191,10 +192,10 @@ def parse_tool_calls(text: str, tool_names: Container[str] | None = None) -> Par
     With `tool_names`, fenced JSON is a call only if it names one of these tools, because a model with native tools may
     show JSON.
 
-    A block without its end tag is read if it is the last thing before another block or the end; so is a fence that
-    begins with a call. Every other fence is text up to its end, or the end of the reply; so is a tag without an object
-    after it. Text after a call, and between two, was written without its result and is dropped. After an invented
-    result, nothing is read.
+    A block may lack its end tag if another block or the end of the reply follows. A fence that begins with a call may
+    lack its end at the end of the reply. Every other fence is text up to its end, or the end of the reply. A tag
+    without an object after it is text too. Text after the first call is dropped, because the model wrote it without the
+    result. Parsing stops at an invented result after a call.
     """
     words, calls, problems = list[str](), list[PromptCall](), list[str]()
     for piece in _pieces(text, _STARTS, tool_names):
@@ -206,7 +207,7 @@ def parse_tool_calls(text: str, tool_names: Container[str] | None = None) -> Par
             case _Words() if not calls and not problems:
                 words.append(piece.text.strip())
             case _Words() if _INVENTED.search(piece.text):
-                # Calls after an invented result were made without the real one.
+                # The model made later calls without the real result.
                 break
             case _:
                 pass
@@ -263,13 +264,15 @@ def _pieces(text: str, starts: re.Pattern[str], tool_names: Container[str] | Non
 
 
 def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
-    """Return the contents of a block and its end. Tags inside a readable object belong to its strings."""
+    """Return the contents of a block and its end. Ignore tags inside a readable object, because they belong to its
+    strings.
+    """
     if tag_holds(text, at) != "call":
         return [], at
     start = end = _past(_SPACE, text, at)
     if text.startswith("{", start):
         with suppress(ValueError, RecursionError):
-            # Errors count lines from the start, so a copy of the rest is cheaper.
+            # Decode a copy of the rest, because an error counts the lines from the start of the text.
             end = start + _JSON.raw_decode(text[start:])[1]
     tag = _TAGS.search(text, end)
     content = text[start : tag.start() if tag else len(text)].rstrip()
@@ -356,7 +359,7 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
-# Numbers are only skipped; as floats they may have any number of digits.
+# Only the text of the numbers is used. Parsed as floats, they may have any number of digits.
 _JSON = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
 
 
@@ -404,7 +407,7 @@ def _with_calls_in_words(message: AssistantMessage, form: CallForm) -> Assistant
         if not isinstance(part, (Text, ToolCall)):
             parts.append(part)
         elif parts and isinstance(before := parts[-1], Text):
-            # Merge neighbouring texts: a single text is sent as a string, which simple servers need
+            # Merge neighbouring texts: simple servers need a string, and only a single text is sent as a string
             parts[-1] = Text(text=f"{before.text}\n\n{text}")
         else:
             parts.append(Text(text=text))
@@ -414,7 +417,7 @@ def _with_calls_in_words(message: AssistantMessage, form: CallForm) -> Assistant
 def _result_in_words(message: ToolMessage, name: str, explanation: str) -> UserMessage:
     shown_parts = [part for part in message.parts if not isinstance(part, Opaque)]
     content = "\n".join([part.text if isinstance(part, Text) else file_mark(part) for part in shown_parts])
-    # Text has no flag for a failure.
+    # Text has no error flag, so the text itself must report the failure.
     if message.error is not None and not content.startswith(FAILED):
         content = f"{FAILED}{content or message.error}"
     text = "\n\n".join(filter(None, (explanation, tool_result_text(name, content))))

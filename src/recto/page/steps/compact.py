@@ -29,11 +29,11 @@ SUMMARY_TAGS = (*OUR_TAGS, "summary")
 
 @dataclass(frozen=True, kw_only=True)
 class CompactSettings:
-    """When to compact: at the share `at` of the model's window, if at least `least` tokens would be summarised.
+    """Settings of compaction. Shares are shares of tokens.
 
-    The newest turns with the share `keep` of the unsummarised tokens, or of a full page if that is less, stay; the last
-    turn stays up to the share `last`. After a summary, the next one waits until new messages have the share `again` of
-    a full page.
+    Compact a page at the share `at` of the model's window, if at least `least` tokens would be summarised. Keep the
+    newest turns with the share `keep` of the unsummarised tokens, or of a full page if that is less. Keep the last turn
+    up to the share `last`. Compact again only after new messages with the share `again` of a full page.
     """
 
     window: int = 200_000
@@ -63,15 +63,15 @@ class CompactSettings:
 
 
 def is_full(tokens: int, settings: CompactSettings) -> bool:
-    """Return True if a page of so many tokens is full."""
+    """Return True if a page with this number of tokens is full."""
     return tokens >= settings.full
 
 
 def is_due(log_view: View, settings: CompactSettings, counter: TokenCounter) -> bool:
-    """Return True if a full page is worth a summary now: enough can be summarised, and enough came since the last
-    summary.
+    """Return True if a full page should be compacted now.
 
-    A page may stay full in spite of a summary. Without this check, each of its calls would come with another one.
+    Enough messages must be available to summarise, and enough must have come since the last summary. Without the second
+    condition, a page that stays full in spite of a summary would be compacted before every call.
     """
     if log_view.compaction is not None:
         newer = messages_of(log_view.entries[log_view.entries.index(log_view.compaction) + 1 :])
@@ -83,10 +83,10 @@ def is_due(log_view: View, settings: CompactSettings, counter: TokenCounter) -> 
 def place_to_cut(log_view: View, settings: CompactSettings, counter: TokenCounter) -> int | None:
     """Return the place of the last message to summarise, or None if compacting would save too little.
 
-    The newest turns that fit into the kept share stay, and so does the last turn if enough remains to summarise before
-    it. If the last turn is too long, the cut is inside it: its newest steps that fit stay, at least the last one, so
-    that no call is cut from its result. Such a cut also covers the turn's user message. The page keeps that message
-    until the next turn, so it does not count as saved. Messages of an earlier summary do not count either.
+    Keep the newest turns that fit into the share `keep`. Keep the last turn too if enough remains to summarise before
+    it. If the last turn is too long, cut inside it and keep its newest steps that fit, at least the last one, so that
+    no call loses its result. Such a cut also covers the turn's user message. The page keeps that message until the next
+    turn, so it does not count as saved. Messages of an earlier summary do not count either.
     """
     messages, turn, fresh = log_view.messages, log_view.turn_start, log_view.compacted
     size = min(_tokens(messages[fresh:], counter), settings.full)
@@ -102,14 +102,14 @@ def place_to_cut(log_view: View, settings: CompactSettings, counter: TokenCounte
         steps = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
         # The last step always stays.
         keep_from = _first_kept(messages, steps, room - question_tokens, counter) or (steps[-1] if steps else turn)
-    # The message after the turn's question is the first that can be saved.
+    # Do not end the cut at the turn's user message: the page keeps it, so it saves nothing.
     last = keep_from - 2 if keep_from - 1 == turn else keep_from - 1
     saved_messages = [message for place, message in enumerate(messages[fresh : last + 1], start=fresh) if place != turn]
     return last if _tokens(saved_messages, counter) >= max(settings.least, 1) else None
 
 
 def _first_kept(messages: Sequence[Message], starts: Sequence[int], room: float, counter: TokenCounter) -> int | None:
-    """Return the earliest of these places from which all messages fit into so many tokens, or None."""
+    """Return the earliest of `starts` from which all messages fit into `room` tokens, or None."""
     first, end = None, len(messages)
     for place in reversed(starts):
         room -= _tokens(messages[place:end], counter)
@@ -124,15 +124,16 @@ def _tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
 
 
 def to_summarise(log_view: View, upto: int) -> tuple[Message, ...]:
-    """Return the messages for a summary up to this place; the text of the summary in force is added to them.
+    """Return the messages to summarise, up to a place. The caller adds the text of the summary in force.
 
-    If the cut is inside the current turn, its user message is among them: the next turn drops it from the page.
+    If the cut is inside the current turn, the messages include its user message, because the next turn drops that
+    message from the page.
     """
     return log_view.messages[log_view.compacted : upto + 1]
 
 
 def compact(log_view: View) -> Draft:
-    """Return the conversation without the summarised messages. A cut inside a turn keeps its user message."""
+    """Return the conversation without the summarised messages. If the cut is inside a turn, its user message stays."""
     if log_view.compaction is None:
         return unchanged(log_view.messages)
     turn, count = min(log_view.turn_start, log_view.compacted), log_view.compacted
@@ -151,5 +152,6 @@ def summary_message(compaction: Compacted, locale: str) -> UserMessage:
 
 def _summary_message(compaction: Compacted, locale: str) -> UserMessage:
     text = SUMMARY[language(locale)].format(summary=neutralise(compaction.summary, SUMMARY_TAGS))
-    # No time: it is newer than the messages after it, and those without a time would inherit it (R7).
+    # Set no time: the summary is newer than the messages after it, and those without a time would inherit its time
+    # (R7).
     return UserMessage(id=compaction.id, seq=compaction.seq, parts=(Text(text=text),))

@@ -1,8 +1,7 @@
-"""Adaptation to the target: unsupported content is changed or left out with a reason, then order and call ids are
-adjusted.
+"""Adaptation of a conversation to the target: content, order and call ids.
 
-Encoding accepts every repaired conversation that was fitted. Messages for people only (reasoning, activity) are left
-out.
+Unsupported content is changed or left out with a reason. Encoding accepts every repaired conversation that was fitted.
+Messages for people only (reasoning, activity) are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ RULE = "fit"
 NOT_FOR_MODELS = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
 STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
-# In a tool result only the mark names the file's id; for user messages the reminder does.
+# The mark in a tool result contains the file's id. User messages have the id in their reminder.
 STORED_MARK = "[{kind} not shown: {name}, id {key}]"
 NO_IMAGES = "this model sees no images"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
@@ -62,7 +61,7 @@ NEW_TOOL_NAME = "the name of a tool written as providers take it"
 BEFORE_USER = "before the first user message, where this provider's conversations begin"
 HOISTED = "instructions stand before the conversation"
 NEW_IDS = "call ids rewritten to what the provider gave or accepts"
-# Characters that OpenAI rejects in a name, and its maximum length. All providers reject them in a tool name.
+# Characters that OpenAI rejects in all names and other providers in tool names, and the maximum length of a name.
 NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
 
 NamedMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
@@ -77,7 +76,9 @@ class _To(NamedTuple):
 
 
 class _ToolNames(NamedTuple):
-    """The number of processed messages, tool names of the newest calls by id, and renamed results by place."""
+    """The number of processed messages, tool names of the newest calls by id, and results with their tool names by
+    place.
+    """
 
     message_count: int
     names: dict[str, str]
@@ -85,7 +86,10 @@ class _ToolNames(NamedTuple):
 
 
 class _FitResult(NamedTuple):
-    """An adapted message and the reasons. None with reasons is left out, None without reasons fits as it is."""
+    """An adapted message and the reasons.
+
+    Without a message, the message is left out if there are reasons, and fits unchanged if there are none.
+    """
 
     message: Message | None
     reasons: tuple[str, ...]
@@ -96,7 +100,7 @@ AS_IS = _FitResult(None, ())
 
 @dataclass(frozen=True, kw_only=True)
 class _Order:
-    """State of the order check, to continue with more messages."""
+    """State of the order check, to continue it with more messages."""
 
     good: bool = True
     has_user: bool = False
@@ -108,7 +112,7 @@ def fit(messages: Sequence[Message], target: Target) -> Draft:
     """Adapt a conversation to the target, with a note for each change."""
     to = _to(target)
     if to.wire.results_name_tools:
-        # Add the tool's name to each result. It repeats the call's name, so it gets no note.
+        # Add the tool's name to each result. The name is already in the call, so the result gets no note.
         new_messages = list(messages)
         for place, result in memoise_prefix(messages, _name_results).results:
             new_messages[place] = result
@@ -159,14 +163,14 @@ def _with_name(message: ToolMessage, name: str) -> ToolMessage:
 def _all_fit(previous: bool | None, messages: Sequence[Message], to: _To) -> bool:
     if previous is False:
         return False
-    # Formats that accept everything need no check of plain text and calls without state.
+    # Skip plain messages if the format accepts empty texts and any arguments.
     takes_all = to.wire.takes_empty_text and to.wire.takes_any_arguments
     rest = [message for message in messages if not _is_plain(message)] if takes_all else messages
     return all(memoise(message, _fit_message, to) is AS_IS for message in rest)
 
 
 def _is_plain(message: Message) -> bool:
-    """Return True for text, or text and one call without state."""
+    """Return True for a message without a name that has one text, one call without state, or both in this order."""
     if not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
         return False
     if not isinstance(message, ToolMessage) and message.name:
@@ -276,7 +280,7 @@ def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
         new_call, second = _fit_call(replace(call, state=None), wire, model)
         return new_call, "; ".join(filter(None, (reason, second)))
     if not _is_tool_name(call.name):
-        # Models invent names, too; an invalid name sent back would make the provider reject the thread from then on.
+        # Models invent tool names. After an invalid one, the provider would reject every later page of the thread.
         new_call, second = _fit_call(replace(call, name=_good_tool_name(call.name)), wire, model)
         return new_call, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
     if not wire.takes_any_arguments and load_object(call.arguments) is None:
@@ -362,7 +366,7 @@ def _ids_are_good(ids: Sequence[str], wire: Wire) -> bool:
 
 
 def _new_ids(message: AssistantMessage, used_ids: set[str], wire: Wire) -> Iterator[str]:
-    """Yield for each call its provider's id if accepted, else its own, else a new one."""
+    """Yield an id for each call: its provider id or its own id if the wire format accepts it, otherwise a new one."""
     taken_ids = used_ids if wire.call_ids_are_unique else set[str]()
     for call in message.tool_calls:
         candidates = [

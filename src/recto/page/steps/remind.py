@@ -38,7 +38,7 @@ BLIND: Mapping[Locale, str] = {
     "zh": "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。",
     "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",
 }
-# The same for single images with an unsupported format or size, or deleted ones.
+# The line for images that are deleted or have an unsupported format or size.
 HIDDEN_IMAGES: Mapping[Locale, str] = {
     "zh": "以下图片无法展示给当前模型，不要猜测其内容：{ids}",
     "en": "These images cannot be shown to this model. Do not guess what they show: {ids}",
@@ -96,7 +96,10 @@ ShownPictures: TypeAlias = tuple[File | None, ...] | None
 def _reminded(
     message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: ShownPictures
 ) -> UserMessage:
-    """`pictures` are the images among the files, in order; None for a model without image input."""
+    """Return the message with its reminder and images.
+
+    `pictures` are the images among the files, in order; None for a model without image input.
+    """
     datasets, context, time, zone = turn.datasets, turn.context, turn.admitted_at, turn.zone
     text = reminder(files=files, datasets=datasets, context=context, time=time, zone=zone, locale=locale)
     if hidden_ids := _find_hidden_images(files, pictures):
@@ -118,7 +121,7 @@ def _find_hidden_images(files: Sequence[InputFile], pictures: ShownPictures) -> 
 
 
 def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Facts) -> Draft:
-    """Show images of tool results to the model where possible. Others stay as they are."""
+    """Show images of tool results to the model where possible. Other images stay unchanged."""
     changed: dict[int, Message] = {}
     for place in places if facts.target.sees_images else ():
         message = messages[place]
@@ -163,7 +166,7 @@ def _find_files(previous: _WithFiles | None, messages: Sequence[Message]) -> _Wi
 def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
     """Return the files of every user message of the log, including rolled-back ones (F4).
 
-    Keys are `id(message)`: imported messages may have no ids or duplicate ones.
+    Keys are `id(message)`, because imported messages may have missing or duplicate ids.
     """
     log_view = view(facts.log)
     messages = log_view.messages if log_view.entries is facts.log else messages_of(facts.log)
@@ -176,8 +179,8 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
         message = messages[place]
         # A message that occurs twice in the log keeps the ids of its first occurrence.
         if isinstance(message, UserMessage) and id(message) not in files:
-            # The cache key holds only the message's own urls: comparing all urls of the thread would take time with its
-            # length.
+            # The cache key holds only the message's own urls, because comparing all urls takes longer as the thread
+            # grows.
             urls = tuple([(key, facts.urls[key]) for key in memoise(message, _keys_of) if key in facts.urls])
             files[id(message)] = memoise_last(message, _files_of, prefixes[place], urls, facts.max_files)
     return files
@@ -195,7 +198,7 @@ def _files_of(
 
 
 def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
-    """Return the prefix of each user message. The last one in view gets the turn's if it has none."""
+    """Return the prefix of each user message. The last visible message gets the turn's prefix if it has none."""
     prefixes = file_prefixes(messages)
     log_view = view(facts.log)
     current = log_view.messages[log_view.turn_start] if log_view.turn_start < len(log_view.messages) else None
@@ -209,7 +212,7 @@ def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
 def maps_of(facts: Facts) -> FileMaps:
     """Return the maps of every file id that the thread has shown (F7).
 
-    A rollback can make a past message the last one again, so the files of its past form are included.
+    A rollback can make a past message the current one, with another prefix. The maps include the ids of its past form.
     """
     newest = next((message for message in reversed(messages_of(facts.log)) if message.role == "user"), None)
     past = files_shown(replace(facts, turn=None))

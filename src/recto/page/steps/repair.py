@@ -26,7 +26,7 @@ NO_CALL = "no call before it waits for this result"
 MOVED_RESULT = "moved up to its call, as providers demand"
 REORDERED_RESULTS = "results put in the order of their calls"
 SILENT = "nothing is said in it"
-# Never sent to a model, so they do not separate a call from its result.
+# Roles that are never sent to a model, so they do not separate a call from its result.
 FOR_PEOPLE = ("reasoning", "activity")
 
 
@@ -49,8 +49,8 @@ class _Pairs:
     """Matched calls and results of the first `count` messages.
 
     `results` are results by the place of their caller, in order of arrival; `waiting` are unanswered calls by id;
-    `suspects` are assistant messages that are empty or lost a call to another of the same id; `mixed` are callers whose
-    results came in another order than their calls.
+    `suspects` are assistant messages that are empty or have an unanswered call whose id another call uses; `mixed` are
+    callers whose results came in another order than their calls.
     """
 
     count: int = 0
@@ -69,7 +69,7 @@ def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
     broken = sorted(pairs.suspects.union([call.caller for call in pairs.waiting.values()]))
     slots: dict[int, int] = {}
     if is_ours:
-        # Map each result that swaps places within its message to its new place
+        # Map each result that changes its order within its message to its new place
         groups = [pairs.results[caller] for caller in pairs.mixed]
         swaps = [(one.place, slot.place) for group in groups for one, slot in zip(sorted(group), group, strict=True)]
         slots = {place: slot for place, slot in swaps if place != slot}
@@ -97,7 +97,7 @@ def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
         stays[place] = 0
     order = list(compress(range(len(new_messages)), stays))
     if pairs.moved_results or slots:
-        # Map each moved result to its caller, or to the last result that stayed with it
+        # Map each moved result to the place it follows: its caller, or the last result of the caller that was not moved
         behind = {
             result: max({caller, *places} - pairs.moved_results)
             for caller, results in pairs.results.items()
@@ -129,7 +129,7 @@ def _pair(previous: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
             for number, tool_call in enumerate(message.tool_calls):
                 older = waiting.get(tool_call.id)
                 suspects += [older.caller] if older else []
-                # Of two calls with one id in a message, the first stays.
+                # If one message has two calls with the same id, keep the first.
                 waiting[tool_call.id] = older if older and older.caller == place else _Call(place, number)
         elif message.role not in FOR_PEOPLE:
             last_caller = -1

@@ -24,7 +24,7 @@ def strip_ui_hints(messages: Sequence[Message]) -> Draft:
 
 
 def _without_hints(message: ToolMessage) -> ToolMessage:
-    """Rewrite JSON objects without the key. Leave those with text around them as they are."""
+    """Remove the hints from texts that are a JSON object. Keep a text with anything around the object unchanged."""
     parts = list(message.parts)
     for place, part in enumerate(parts):
         if isinstance(part, Text) and (answer := load_hinted(part.text)) is not None:
@@ -64,7 +64,7 @@ def _with_error(message: ToolMessage) -> ToolMessage:
     if error is None:
         return message
     match message.parts:
-        # As one text, because simple servers accept nothing else.
+        # Put the error into the first text, because simple servers accept only one text.
         case (Text() as words, *rest):
             first_text = replace(words, text=f"{error}\n{words.text}" if words.text.strip() else error)
             return replace(message, parts=(first_text, *rest))

@@ -11,11 +11,11 @@ from recto.page.text.tokens import TokenCounter
 # Positions inside one visible character: surrogate pairs, accents, variation selectors, skin tones, joined emoji.
 _PAIR = re.compile(r"(?<=[\ud800-\udbff])[\udc00-\udfff]")
 _INSIDE = re.compile(_PAIR.pattern + r"|[\u0300-\u036f\ufe00-\ufe0f\u200d\U0001f3fb-\U0001f3ff]|(?<=\u200d)|(?<=\r)\n")
-# No common character is longer; a text of accents only is cut anyway.
+# The maximum length of a common character. A sequence of accents may be longer and is cut anyway.
 LONGEST_CHARACTER = 16
-# About the length of the mark: shorter texts would only grow.
+# Texts up to this length are never cut: the mark is about as long, so they would only grow.
 NEVER_CUT = 60
-# A cut that fills this share of the budget is good enough; each further attempt counts the whole text again.
+# Accept a cut that fills this share of the budget, because each further attempt counts the whole text again.
 FULL_ENOUGH = 0.98
 
 
@@ -67,7 +67,7 @@ def is_cut(content: str, limit: int, total: str = "") -> bool:
 
 
 def common_length(lengths: Sequence[int], room: int) -> int:
-    """Return the common length to cut texts to so that together they fit `room`; shorter ones stay whole."""
+    """Return the length limit at which all texts together fit `room`. Texts below the limit stay whole."""
     remaining, several = room, sorted(lengths)
     for place, length in enumerate(several):
         share = remaining // (len(several) - place)

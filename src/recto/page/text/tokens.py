@@ -31,18 +31,19 @@ Vocabulary: TypeAlias = Literal["o200k_base", "cl100k_base"]
 VOCABULARIES: tuple[str, ...] = get_args(Vocabulary)
 # The beginning of every control token of these vocabularies.
 CONTROL_MARK = "<|"
-# Role, separators and ids of one message in chat formats. Counts are stored with messages: if you change this or the
-# next constant, add a migration that discards older counts.
+# Tokens of role, separators and ids of one message in chat formats. Counts are stored with messages: if you change this
+# or the next constant, add a migration that discards older counts.
 TOKENS_PER_MESSAGE = 4
-# The price of a picture differs by provider and size; this is typical for about a megapixel.
+# Tokens of a file. Those of a picture differ by provider and size; this is typical for about a megapixel.
 TOKENS_PER_FILE = 1_300
 # Up to this many texts are counted one by one.
 FEW = 4
 # Counts of texts up to this length are cached globally.
 SHORT = 200
-# Longer texts are counted in parts: the tokenizer takes up to eighty bytes of memory per input byte.
+# Count longer texts in parts, because the tokenizer takes up to eighty bytes of memory per input byte.
 PART_CHARACTERS = 32_768
-# A first page is mostly system prompt and tools that may be uncounted, so its ratio does not reflect text.
+# Limits of the calibration ratio. A first page is mostly system prompt and tools that may be uncounted, so its ratio
+# does not reflect text.
 RATIO_BOUNDS = (0.5, 2.0)
 
 
@@ -71,7 +72,7 @@ class OfflineCounter:
 
     def _count(self, texts: Sequence[str]) -> Sequence[int]:
         tokenizer = _tokenizer(self.name)
-        # The tokenizer caches a UTF-8 copy inside each non-ASCII text, so it gets throwaway copies.
+        # Pass throwaway copies, because the tokenizer caches a UTF-8 copy inside each non-ASCII text.
         clean = list(map(copy_text, texts))
         # For a few texts the thread pool of a batch costs more than it saves.
         if len(clean) <= FEW:
@@ -83,9 +84,10 @@ class OfflineCounter:
             _, offsets = tokenizer.encode_batch_flat(clean)
         starts = memoryview(offsets).cast("Q")
         counts = [end - start for start, end in pairwise(starts)]
-        # The batch call reads a spelled-out control token as one token; count these few texts again, alone.
+        # The batch call reads a control token in a text as one token. Count the few texts with such a token again, one
+        # by one.
         for index, text in enumerate(clean):
-            # One character is found much faster than two, and few texts contain it.
+            # Search for one character first: that is much faster than two, and few texts contain it.
             if CONTROL_MARK[0] in text and CONTROL_MARK in text:
                 counts[index] = len(tokenizer.encode_ordinary(text))
         return counts
@@ -104,7 +106,7 @@ def _parts(text: str) -> Iterator[str]:
 
 @cache
 def _tokenizer(name: str) -> Tokenizer:
-    import splintr  # here, so that only who counts pays for loading it
+    import splintr  # loaded only when something is counted
 
     return splintr.Tokenizer.from_pretrained(name)
 
@@ -113,7 +115,7 @@ OFFLINE = OfflineCounter()
 
 
 def count_messages(messages: Sequence[Message], counter: TokenCounter) -> None:
-    """Count a conversation in one batch: single counts take several times as long."""
+    """Count a conversation in one batch, because single counts take several times as long."""
     memoise_prefix(messages, _count_more, counter)
 
 
@@ -173,12 +175,12 @@ def count_text(text: str, counter: TokenCounter) -> int:
 
 @cache_results(4096)
 def _count_short(text: str, counter: TokenCounter) -> int:
-    # Placeholders and marks: few, and the same in every page.
+    # These texts are placeholders and marks, which are few and the same in every page.
     return counter.count((text,))[0]
 
 
 def _key(counter: TokenCounter) -> str:
-    # A string that all messages share, instead of a tuple for each.
+    # All messages share this string. A tuple as key would be a new object for each message.
     return counter.name
 
 
@@ -203,14 +205,17 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenCount:
-    """A number of tokens, and whether it is an estimate or reported usage."""
+    """A number of tokens: an estimate, or usage that the provider reported."""
 
     tokens: int
     estimated: bool
 
 
 def calibrate(*, own_count: int, digest: str, last: Calibration | None) -> TokenCount:
-    """Correct our count: start from the usage reported for the last page, and scale our count of the rest."""
+    """Correct our count of a page by the usage reported for the last page.
+
+    Start from the reported usage and add the scaled difference between our counts of both pages.
+    """
     if last is None or last.own_count <= 0:
         return TokenCount(tokens=own_count, estimated=True)
     if last.digest == digest:

@@ -48,7 +48,7 @@ BASE64_TYPES = {
     "image": frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
     "document": frozenset({"application/pdf"}),
 }
-# A breakpoint may precede the last brace of a block.
+# A cache mark may precede the last brace of a block, so the brace is the `end` of the slot.
 TOOLS = Slot(b'"tools":[', b"]", end=b"}")
 SYSTEM = Slot(b'"system":[', b"]", end=b"}")
 USER_TURN = Slot(b'"messages":[', b"]", b'{"role":"user","content":[', b"]}", b"}")
@@ -119,7 +119,7 @@ def _decode_shown(block: Object, where: str, model: str | None) -> UserPart:
         file = _decode_file(kind, source, optional_text(block, "title", where))
         if file is not None:
             return file
-    # Assembly sets its own cache breakpoints.
+    # Drop the cache mark, because assembly sets its own.
     carried = {name: value for name, value in block.items() if name != "cache_control"}
     return Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(carried).decode())
 
@@ -180,12 +180,12 @@ def _encode_block(part: AssistantPart) -> object:
 
 
 def carries_file(part: File, role: str) -> bool:
-    """Return True if a message of this role can carry the file; `error` is the role of a failed tool."""
+    """Return True if a message of this role can carry the file. The role `error` means a failed tool."""
     return role not in ("assistant", "error") and _file_block(part) is not None
 
 
 def carries_state(part: Opaque, role: str) -> bool:
-    """Return True if a message of this role can carry the provider state; `error` is the role of a failed tool."""
+    """Return True if a message of this role can carry the provider state. The role `error` means a failed tool."""
     return part.place == "block" and role != "error"
 
 
@@ -224,7 +224,7 @@ ANTHROPIC = Wire(
     },
     breakpoint=b',"cache_control":{"type":"ephemeral"}',
     decode=decode,
-    # The slots write the last brace.
+    # Omit the last brace, which is the `end` of the slots.
     encode=lambda message: encode(message)[1][:-1],
     encode_tool=lambda name, description, parameters: encode_tool(name, description, parameters)[:-1],
     carries_file=carries_file,

@@ -30,9 +30,9 @@ class Target:
 class Slot(NamedTuple):
     """The punctuation around an element of a body.
 
-    The element is in a list in a field: `opens` and `closes` surround the list. Where the format groups by role,
-    neighbours of one role form a turn in that list. `end` is the last part of the element, which the following
-    punctuation writes.
+    The element is in a list in a field: `opens` and `closes` surround the list. If the format groups by role,
+    neighbours of one role form a turn in that list, which `opens_turn` and `closes_turn` surround. `end` is the last
+    part of the element. The punctuation after the element writes it.
     """
 
     opens: bytes
@@ -43,7 +43,7 @@ class Slot(NamedTuple):
 
 
 class Decode(Protocol):
-    """Decoder from parsed JSON. Provider state belongs to `model`, or to any model of that provider."""
+    """Decoder from parsed JSON. Provider state is attributed to `model`; None allows any model of that provider."""
 
     def __call__(self, body: Json, /, *, model: str | None = None) -> tuple[Message, ...]: ...
 
@@ -52,15 +52,15 @@ class Decode(Protocol):
 class Wire:
     """A format and its provider's constraints.
 
-    It has the name of its provider; `also_spoken_by` lists others. A body begins with the model, if `model_in_body`,
-    and options, which may not use `own_fields`. Tools and messages follow in order; `slots` has the punctuation for
-    each kind of message. `breakpoint` marks a place to cache up to and precedes the `end` of an element; it is empty if
-    the format has no such mark.
+    `name` is also the name of its provider; `also_spoken_by` lists other providers. A body begins with the model, if
+    `model_in_body`, and options, which may not use `own_fields`. Tools and messages follow in order; `slots` has the
+    punctuation for each kind of message. `breakpoint` marks a place to cache up to and precedes the `end` of an
+    element; it is empty if the format has no such mark.
 
-    `carries_file` and `carries_state` check content by role; the role `error` is a failed tool's if `errors_are_words`.
-    `begins_with_user`: instructions must precede everything, followed by a user message. `thoughts_lead`: thinking must
-    not end a message. `results_name_tools`: a result contains its tool's name. `sign_calls` adds the signature the
-    model requires to calls it did not make.
+    `carries_file` and `carries_state` check content by role. If `errors_are_words`, the role of a failed tool is
+    `error`. With `begins_with_user`, instructions must come first, followed by a user message. With `thoughts_lead`,
+    thinking must not end a message. With `results_name_tools`, a result contains its tool's name. `sign_calls` adds the
+    signature that the model requires to calls it did not make.
     """
 
     name: WireName

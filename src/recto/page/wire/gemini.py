@@ -1,7 +1,7 @@
 """Gemini's generateContent, both ways. Unsupported content raises CannotCarry.
 
-A page groups neighbours of one role into one turn, so encoding returns the parts of a message. Signatures go back to
-their place: on a call, on the text they came with (a field), or in a part of their own (a block).
+A page groups neighbours of one role into one turn, so encoding returns the parts of a message. Each signature is sent
+back where the model put it: on a call, on a text (a field), or in its own part (a block).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ MODEL_TURN = USER_TURN._replace(opens_turn=b'{"role":"model","parts":[')
 VERSION = re.compile(r"\Agemini-(?:[a-z-]+-)?(\d{1,2})(?:\.(\d{1,2}))?(?!\d)")
 # A Gemini name without a version is a current model; models with other names neither sign nor think.
 NEWEST, OTHER = (99, 0), (0, 0)
-# Since this version the first call of a reply must be signed; this value signs a call that the model did not make.
+# Since this version the first call of a reply must be signed. NOT_ITS_OWN signs a call that the model did not make.
 SIGNED_SINCE = (3, 0)
 NOT_ITS_OWN = '"skip_thought_signature_validator"'
 
@@ -114,7 +114,9 @@ def _parts(content: Object, where: str) -> Iterator[tuple[str, Object]]:
 
 
 def decode_part(part: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
-    """Decode a part of a model's turn; a text's signature follows it. A call without an id gets its index as id."""
+    """Decode a part of a model's turn. The signature of a text follows the text. A call without an id gets its path as
+    id.
+    """
     call, signature = part.get("functionCall"), optional_text(part, SIGNATURE, where)
     if call is None:
         yield from _decode_shown(part, where, model)
@@ -135,12 +137,12 @@ def _object_in(body: Object, name: str, where: str) -> Object:
 
 
 def signature_state(signature: str, model: str | None) -> Opaque:
-    """Return a signature as a field of its part."""
+    """Return the state of a signature, which is a field of its part."""
     return Opaque(provider=WIRE, model=model, place="field", name=THINKING, data=dump(signature).decode())
 
 
 def part_state(part: Object, model: str | None) -> Opaque:
-    """Return a part that is copied verbatim."""
+    """Return the state of a part that is copied verbatim."""
     name = next((name for name in part if name not in ("text", SIGNATURE)), THINKING)
     return Opaque(provider=WIRE, model=model, place="block", name=name, data=dump(part).decode())
 
@@ -220,7 +222,7 @@ def _encode_parts(parts: Sequence[AssistantPart]) -> bytes:
             encoded_parts.append(_encode_part(part) if words is None else words)
             continue
         if words is None:
-            # The signed text was blank and is not sent.
+            # The signed text was blank and is not in the message. Send the signature with an empty text.
             words = {"text": ""}
             encoded_parts.append(words)
         words[SIGNATURE] = _signature(part)
@@ -337,7 +339,7 @@ GEMINI = Wire(
     carries_state=carries_state,
     call_id=re.compile(r".*", re.DOTALL),
     longest_call_id=128,
-    # Ids may be used again from turn to turn.
+    # The provider accepts ids that an earlier turn used.
     call_ids_are_unique=False,
     calls_come_last=False,
     calls_carry_state=True,

@@ -245,7 +245,7 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
 OPENAI = Wire(
     name=WIRE,
     also_spoken_by=("compatible",),
-    # Chat has no field `system`; reserve it against mistakes.
+    # Chat has no field `system`; reserve the name to reject it as an option.
     own_fields=frozenset({"model", "tools", "system", "messages"}),
     model_in_body=True,
     tools=Slot(b'"tools":[', b"]"),
@@ -260,7 +260,7 @@ OPENAI = Wire(
     carries_state=carries_state,
     call_id=re.compile(r".*", re.DOTALL),
     longest_call_id=40,
-    # Ids may be used again from turn to turn.
+    # The provider accepts ids that an earlier turn used.
     call_ids_are_unique=False,
     calls_come_last=True,
     calls_carry_state=True,

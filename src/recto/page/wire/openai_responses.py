@@ -238,7 +238,7 @@ def _file_block(part: File) -> object | None:
 def encode_tool(name: str, description: str, parameters: str) -> bytes:
     """Encode a tool offer; its JSON Schema is copied verbatim."""
     function = {"name": name, "description": description, "parameters": verbatim(parameters)}
-    # By default the provider enforces strict schemas and rejects most schemas.
+    # Without this field, the provider enforces strict schemas and rejects most schemas.
     return dump({"type": "function"} | function | {"strict": False})
 
 
@@ -258,7 +258,7 @@ OPENAI_RESPONSES = Wire(
     carries_state=carries_state,
     call_id=re.compile(r"[a-zA-Z0-9_-]*"),
     longest_call_id=64,
-    # Results are matched to calls by id anywhere in the list.
+    # The provider finds the call of a result by its id anywhere in the list.
     call_ids_are_unique=True,
     calls_come_last=False,
     calls_carry_state=True,
