@@ -42,9 +42,9 @@ ANSWER_TOO_LATE = "Interrupt {id!r} has expired. Send it as cancelled, or send a
 class AdmittedRun:
     """An admitted run.
 
-    `response_id` is the id of its answer and the prefix of its file ids. Clients may not answer for `own_tools`. `turn_id`
-    replaces the id of the user message if that id is used already. `used_ids` are used ids besides those in the loaded
-    log. The client's calls expire after `patience`, or never if it is None.
+    `response_id` is the id of its answer and the prefix of its file ids. Clients may not answer for `own_tools`.
+    `turn_id` replaces the id of the user message if that id is used already. `used_ids` are used ids besides those in
+    the loaded log. The client's calls expire after `patience`, or never if it is None.
     """
 
     admitted_at: datetime
