@@ -248,7 +248,7 @@ def fence_holds(info: str, text: str, at: int) -> Literal["tags", "object", "wor
 
 
 def _pieces(text: str, starts: re.Pattern[str], tool_names: Container[str] | None = None) -> Iterator[_Piece]:
-    # Find the lines that may end a fence once, by length, so that a text of only fences takes linear time
+    # Index the possible closing fences by length once. A new search for each opening fence would take quadratic time.
     ends: dict[int, list[re.Match[str]]] = defaultdict(list)
     for end in _FENCE_ENDS.finditer(text):
         ends[len(end["fence"])].append(end)
