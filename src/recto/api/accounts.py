@@ -31,7 +31,7 @@ EXPORT_HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndj
 PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
 # Maximum nesting depth of a body.
 DEEPEST = 32
-# Strings and numbers of a JSON text. Integers with this many digits may exceed 64 bits.
+# TOKEN matches strings and numbers of a JSON text, MANY_DIGITS integers that may exceed 64 bits.
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
 MANY_DIGITS = re.compile(rb"[0-9]{19}")
 LEAST, MOST = -(2**63), 2**64 - 1
@@ -192,7 +192,7 @@ async def _read_object(request: Request) -> Mapping[str, Json]:
         raise WireError(where="body", problem=f"is nested more than {DEEPEST} levels deep")
     if NUL_ESCAPE in body or MANY_DIGITS.search(body):
         for token in TOKEN.findall(body):
-            # Reject a string with U+0000, and an integer that JSON would read as a float
+            # Reject a string with U+0000, and an integer of more than 64 bits, which the parser reads as a float.
             if token.startswith(b'"'):
                 if NUL_ESCAPE in token and NUL in (text := str(load(token))):
                     raise WireError(where="body", problem=HAS_NUL.format(text=text[:NAME_CHARACTERS]))

@@ -46,7 +46,7 @@ NAME_LENGTH = 255
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """The user of a request. Callers of the gateway are known by the hash of a provider key alone (X3)."""
+    """The user of a request. A gateway caller (`is_caller`) is known only by the hash of a provider key (X3)."""
 
     name: str
     can_write: bool = True
@@ -79,7 +79,7 @@ def is_name(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentCatalog:
-    """The agents by name, with their current tools. Requests that name no agent get `default`, on `/chat` `chat`.
+    """The agents by name, with their current tools. `default` answers requests that name no agent, `chat` on `/chat`.
 
     `unavailable` returns the unreachable external tool servers of an agent.
     """
@@ -98,12 +98,12 @@ class AgentCatalog:
         return self.by_name[name]
 
     def locale(self, name: str | None) -> str:
-        """Return the language of an agent, which may be deleted by now."""
+        """Return the language of an agent, or the default language if the agent no longer exists."""
         agent = self.by_name.get(name or "")
         return agent.locale if agent else DEFAULT_LOCALE
 
     def tools_of(self, name: str | None) -> Registry:
-        """Return the current tools of an agent, which may be deleted by now."""
+        """Return the current tools of an agent, or none if the agent no longer exists."""
         return self.tools.get(name or "", Registry())
 
 
@@ -145,7 +145,7 @@ class FileService:
         return self.signer.url(attachment, name, self.clock() + timedelta(seconds=self.rules.url_seconds))
 
     def urls(self, refs: Iterable[FileRef]) -> FileUrlSigner:
-        """Return a signer of the file URLs of a thread. It returns None for a deleted file."""
+        """Return a signer of the file URLs of a thread. The signer returns None for a deleted file."""
         attachments = {ref.attachment for ref in refs if ref.is_there}
 
         def url_of(file: File) -> str | None:
@@ -168,7 +168,7 @@ class ModelCatalog:
 class Operations:
     """Operation of the whole server, for its operators.
 
-    `problem` explains why no runs start. `forget_deleted` clears caches after a deletion.
+    `problem` returns the reason why no runs start, or None. `forget_deleted` clears caches after a deletion.
     """
 
     operators: frozenset[str]
@@ -179,10 +179,10 @@ class Operations:
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """The services of the routes, each of which takes those it uses.
+    """The services of all routes. Each route takes only the services it uses.
 
-    `body_turns` serialises large bodies, so that other requests get time in between. `calls` limits the concurrent
-    requests through the `gateway`.
+    `body_turns` admits large bodies one at a time, so that other requests run in between. `calls` limits the
+    concurrent requests through the `gateway`.
     """
 
     store: Store

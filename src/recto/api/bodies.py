@@ -22,18 +22,18 @@ from recto.conversation.message_files import drop_copies
 from recto.errors import TooLarge, WireError
 
 MAX_BYTES = 262_144
-# Smaller bodies take negligible time.
+# Bodies up to this size need no turn, because parsing them takes negligible time.
 SMALL = 16_384
-# Pause between two larger bodies for other work.
+# Pause between two larger bodies, in which other requests run.
 PAUSE_SECONDS = 0.02
 TOO_SLOW = "The body took longer than {seconds:g} s to arrive. Retry on a faster connection."
 MANY_PARTS = "Request body has more than {most:,} objects and arrays. Send fewer of the earlier messages."
-# Deeper values cannot be encoded again, so P4 could not compare them.
+# Maximum nesting depth. Deeper values cannot be encoded again, which comparing repeated requests (P4) needs.
 MAX_DEPTH = 128
-# PostgreSQL text cannot contain this character; JSON contains it only in escaped form.
+# The character that PostgreSQL text cannot contain, and its escaped form, the only one in JSON.
 NUL, NUL_ESCAPE = "\0", b"\\u0000"
 NUL_PROBLEM = "contains the character U+0000, which cannot be stored. Remove it"
-# A path into JSON, from its end: the last step and the path before it.
+# A path into JSON as a linked list: the path before the last step, and the last step.
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 
 
@@ -46,7 +46,7 @@ async def read_body(request: Request, limit: int = MAX_BYTES, name: str = "RunAg
         async with asyncio.timeout(seconds):
             async for packed_piece in request.stream():
                 packed_size += len(packed_piece)
-                # The limit applies before and after unpacking.
+                # The limit applies to the packed and to the unpacked size.
                 piece = decoder.feed(packed_piece, limit + 1 - size) if packed_size <= limit else b""
                 size += len(piece)
                 if max(packed_size, size) > limit:
@@ -84,7 +84,7 @@ async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json
 class RunRequest:
     """A parsed request to start a run. `digest` is equal for equal JSON in any key order.
 
-    `json` is the form to store, without the client's copies of assistant messages. `body` is its bytes.
+    `json` is the form to store, without the client's copies of assistant messages. `body` is `json` encoded.
     """
 
     input: RunInput
@@ -97,16 +97,16 @@ def parse_run(body: bytes) -> RunRequest:
     """Parse and validate a run request (P2)."""
     value = parse_json(body)
     if isinstance(value, dict) and NOTES in value:
-        # Only the server writes notes.
+        # Drop notes of the client, because only the server writes notes.
         value = {name: field for name, field in value.items() if name != NOTES}
         body = dump(value)
     return check_run(value, body)
 
 
 def check_run(value: Json, body: bytes, *, digest: bytes | None = None) -> RunRequest:
-    """Validate the run request `value`, encoded as `body`. A request with server notes needs its own digest."""
+    """Validate the run request `value`, encoded as `body`. Pass `digest` if `value` contains server notes."""
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
-        # Not recursive, because it guards recursion.
+        # Not recursive, because this check protects recursive functions from deep values.
         level: list[Json] = [value]
         for _ in range(MAX_DEPTH):
             level = [part for item in level for part in parts_of(item)]
@@ -126,7 +126,7 @@ def digest_of(value: object) -> bytes:
 
 
 def _field_with_nul(value: Json) -> str | None:
-    """Return the first field with a NUL in its text or name. Not recursive: JSON may be deeper than the stack."""
+    """Return the first field with a NUL in its text or name. Not recursive: JSON may be nested too deep."""
     pending: list[tuple[_Trail, Json]] = [(None, value)]
     while pending:
         trail, item = pending.pop()

@@ -15,9 +15,9 @@ from recto.errors import WireError
 PLAIN = frozenset({"", "identity"})
 GZIP, DEFLATE = frozenset({"gzip", "x-gzip"}), "deflate"
 CODINGS = "gzip, deflate"
-# Window bits of zlib: gzip, zlib, or raw data, which many senders call deflate.
+# Window bits of gzip, zlib and raw deflate data. Many senders declare raw data as `deflate`.
 GZIP_BITS, ZLIB_BITS, RAW_BITS = 31, 15, -15
-# Low bits of the first byte of a zlib stream. Raw data of encoders never begins like this.
+# Low bits of the first byte of a zlib stream. Raw data from encoders never begins with these bits.
 METHOD_BITS, METHOD = 0x0F, 8
 SMALLEST_ANSWER, LEVEL = 1_024, 6
 NO_GZIP = re.compile(r"gzip\s*;\s*q\s*=\s*0(\.0*)?\s*(,|$)", re.IGNORECASE)
@@ -35,7 +35,7 @@ def is_supported(coding: str) -> bool:
 
 
 class BodyDecoder:
-    """Incremental decoder of a body. It reports errors at the end, so that the size check comes first."""
+    """Incremental decoder of a body. `end` reports all errors, so that the size check comes first."""
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
@@ -43,7 +43,7 @@ class BodyDecoder:
         self._stream = zlib.decompressobj(GZIP_BITS) if coding in GZIP else None
 
     def feed(self, piece: bytes, limit: int) -> bytes:
-        """Return at most `limit` unpacked bytes of a piece."""
+        """Return a piece, or at most `limit` unpacked bytes of it if the body has a coding."""
         if not self._coding or not piece:
             return piece
         if self._problem:
@@ -74,10 +74,10 @@ def accepts_gzip(headers: Headers) -> bool:
 
 
 def pack(scope: Scope, answer: Response) -> ASGIApp:
-    """Return the response, packed if the client accepts it.
+    """Return the response, compressed if the client accepts gzip.
 
-    Event streams are sent as they arrive. Responses with an ETag identify exact bytes: files, and the web page, which
-    is packed already.
+    Event streams stay uncompressed. So do responses with an ETag, which identifies exact bytes: files, and the web
+    page, which is already compressed.
     """
     is_small = not isinstance(answer, StreamingResponse) and len(answer.body) < SMALLEST_ANSWER
     if is_small or "etag" in answer.headers:

@@ -1,6 +1,6 @@
-"""Limits of connections before their requests are known: bytes and seconds of headers, silence, and count.
+"""Limits of client connections: header size and time, idle time, unread responses, and number.
 
-At the limit the longest idle connection is closed for a new one, so silent clients lock nobody out.
+At the limit, a new connection replaces the one that has been idle longest, so that silent clients lock nobody out.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from recto.api.problems import CODES, problem
 from recto.config.access_settings import ConnectionLimits
 
 LOGGER = logging.getLogger("recto.connections")
-# Pipelined requests. Browsers send none.
+# Maximum number of pipelined requests of a connection. Browsers send none.
 MOST_AHEAD = 32
-# ASGI extension that reads a body directly from the socket, and the size of its pieces.
+# Name of the ASGI extension that reads a body directly from the socket, and its piece size.
 DIRECT, DIRECT_BYTES = "recto.body", 2**20
 BAD, SLOW, LARGE, FULL = 400, 408, 431, 503
 
@@ -85,7 +85,7 @@ class Connections:
             self._idle_of.setdefault(address, {})[connection] = None
 
     def work(self, connection: Connection) -> None:
-        """Mark the connection as busy; it is not closed for others."""
+        """Mark the connection as busy, so that no new connection replaces it."""
         if self._idle.pop(connection, self) is None:
             address = self._addresses[connection]
             del self._idle_of[address][connection]
@@ -111,7 +111,7 @@ class Connection(HttpToolsProtocol):
 
     table: ClassVar[Connections]
 
-    # Consecutive bytes that completed no headers, no part of a body and no request.
+    # Bytes received since the last complete headers, piece of a body or request.
     _pending = 0
     _head = 0
     # Received and declared bytes of the current body.
@@ -121,9 +121,9 @@ class Connection(HttpToolsProtocol):
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Start the timeout of the headers, if the limit allows another connection."""
+        """Start the header timeout, or reject the connection at the limit."""
         super().connection_made(transport)
-        # The client has to read everything before more is written.
+        # Write more only after the client has read everything.
         transport.set_write_buffer_limits(high=0)
         if self.table.add(self):
             self._set_timeout(self.table.limits.header_seconds, self._end_silence)
@@ -131,7 +131,7 @@ class Connection(HttpToolsProtocol):
             self._reject(FULL, "exceeds the connection limit")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove it."""
+        """Stop the timers and unregister the connection."""
         self._cancel_timeout()
         self._unset_keepalive_if_required()
         self.resume_writing()
@@ -155,12 +155,12 @@ class Connection(HttpToolsProtocol):
         self._head = 0
 
     def on_url(self, url: bytes) -> None:
-        """Count a part of the url."""
+        """Count the bytes of a part of the url."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header or trailer."""
+        """Count the bytes of a header or trailer."""
         super().on_header(name, value)
         self._count(len(name) + len(value))
 
@@ -172,7 +172,7 @@ class Connection(HttpToolsProtocol):
             self._stop_reading(LARGE, "sent too many headers")
 
     def on_headers_complete(self) -> None:
-        """Start a request."""
+        """Start a request, whose headers are complete."""
         if len(self.pipeline) >= MOST_AHEAD:
             self._stop_reading(BAD, "pipelined too many requests")
         self._pending = self._received_bytes = 0
@@ -192,10 +192,10 @@ class Connection(HttpToolsProtocol):
     async def _read_directly(self, scope: HTTPScope) -> AsyncGenerator[bytes]:
         """Yield the rest of a long body directly from the socket.
 
-        The usual way copies each piece four times, in pieces a quarter of the size, and takes twice the time for a
-        large file. A disconnect is not reported here; the usual way reports it on the next read.
+        `request.stream()` takes twice the time for a large file, because it copies each piece four times and its pieces
+        are a quarter of the size. A disconnect only ends this generator; the next read of the stream reports it.
         """
-        # The whole body may have arrived, followed by a pipelined request.
+        # Leave the socket alone if the whole body has arrived, because a pipelined request may follow.
         if scope is not self.scope or self._received_bytes == self._length or self.transport.is_closing():
             return
         self.flow.pause_reading()
@@ -212,7 +212,7 @@ class Connection(HttpToolsProtocol):
                     return
                 self._received_bytes += len(piece)
                 yield piece
-        # The previous parser still waits for the body.
+        # Replace the parser, which still waits for the body.
         parser = HttpRequestParser(self)
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.parser = parser
@@ -232,11 +232,11 @@ class Connection(HttpToolsProtocol):
             self.table.rest(self)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection without a next request."""
+        """Close a connection that sent no further request in time."""
         self._close()
 
     def pause_writing(self) -> None:
-        """Watch a client that does not read."""
+        """Watch a client that does not read its response."""
         super().pause_writing()
         if self._unread is None:
             self._watch(self.transport.get_write_buffer_size())
@@ -256,7 +256,7 @@ class Connection(HttpToolsProtocol):
         return bool(self.pipeline) or (self.cycle is not None and not self.cycle.response_complete)  # pyright: ignore[reportUnnecessaryComparison] - None before the first request
 
     def _stop_reading(self, status: int, what: str) -> None:
-        """Make the parser fail."""
+        """Make the parser fail, so that uvicorn calls `send_400_response`."""
         self._rejection = (status, what)
         raise ValueError(what)
 
@@ -269,7 +269,7 @@ class Connection(HttpToolsProtocol):
             self._close()
 
     def _reject(self, status: int, what: str) -> None:
-        """Send a problem, unless another response is in progress, and close."""
+        """Send a problem and close. Abort if another response is in progress."""
         self.table.log(self, what)
         if self._is_busy() and (self.pipeline or self.cycle.response_started):
             self.transport.abort()
@@ -282,7 +282,7 @@ class Connection(HttpToolsProtocol):
         self._close()
 
     def _close(self) -> None:
-        """Close once the client has read everything. Until then it is watched as during a response."""
+        """Close once the client has read everything. A client that does not read is aborted, as during a response."""
         self._cancel_timeout()
         self.transport.close()
 
@@ -308,7 +308,7 @@ class Connection(HttpToolsProtocol):
 
 
 async def body_of(request: Request) -> AsyncGenerator[bytes]:
-    """Yield the body of a request, in large pieces if it is long. Close the generator, or the connection stays open."""
+    """Yield the body of a request, in large pieces if it is long. Unless closed, it keeps the connection open."""
     stream = request.stream()
     # The first read makes the server send "100 Continue".
     yield await anext(stream, b"")

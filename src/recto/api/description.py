@@ -28,14 +28,14 @@ numbered 1, 2, 3 ...; to resume one, send the number of your last event as `Last
 SCHEME = "bearer"
 SCHEMA_PATH, PROBLEM_PATH = "#/components/schemas/{model}", "#/components/responses/{}"
 STREAM_STATUS = 200
-# The items of a stream, and an example. A repeated event has no number.
+# Schema of an event in a stream. Events that repeat the conversation so far have no `id`.
 STREAM_ITEM: dict[str, Json] = {
     "type": "object",
     "properties": {"id": {"type": "string"}, "data": {"type": "string", "contentMediaType": JSON_MEDIA}},
     "required": ["data"],
 }
 STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"run-1"}\n\n'
-# Example values by the name of their field. Other fields get a value of their type, or null if that is allowed.
+# Example values by field name. A field that is not listed gets null if allowed, otherwise a default of its type.
 TIME, DIGEST = "2026-05-14T12:00:00.000Z", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TIMES = ("created", "createdAt", "ended", "expiresAt", "firstToken", "lastRunAt", "started", "timestamp", "updated")
 EXAMPLES: Mapping[str, Json] = {
@@ -94,7 +94,7 @@ def describe(routes: Sequence[Route]) -> dict[str, Json]:
     for shape in dict.fromkeys([Problem, *shapes]):
         schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema(ref_template=SCHEMA_PATH))
         parts = cast("Mapping[str, Json]", schema.pop("$defs", {}))
-        # A recursive shape is in its own `$defs`.
+        # `parts` comes last, because a recursive shape is defined in its own `$defs`.
         schemas |= {name: _without_null(part) for name, part in {shape.__name__: schema, **parts}.items()}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
@@ -128,7 +128,7 @@ def _operation(route: Route, schemas: SchemaTable) -> dict[str, Json]:
     if route.body is not None:
         schema = _reference(route.body)
         content = {media: {"schema": schema} for media in (route.media, *route.more_media)}
-        # A form is no JSON.
+        # A form has no example, because it is not JSON.
         if route.media == JSON_MEDIA:
             content[JSON_MEDIA] = {"schema": schema, "example": example_of(schema, schemas)}
     return {
@@ -204,7 +204,7 @@ def _without_null(schema: Json) -> Json:
 
 
 def example_of(schema: Json, schemas: SchemaTable, name: str = "") -> Json:
-    """Return an example of a schema: its own, else one built from its parts. `name` is the name of its field."""
+    """Return the example in a schema, or build one from its parts. `name` is the field that has the schema."""
     match schema:
         case {"example": example} | {"examples": [example, *_]} | {"const": example} | {"enum": [example, *_]}:
             return example
@@ -236,7 +236,7 @@ async def get_docs(request: Request) -> Response:
 
 
 def content_policy(*, script: str = "") -> str:
-    """Return the content security policy of a page: the style, and one inline script."""
+    """Return a content security policy that allows the page style and, if given, one inline script."""
     return POLICY.format(style=_digest(STYLE)) + (f"; script-src '{_digest(script)}'" if script else "")
 
 

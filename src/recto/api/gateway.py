@@ -35,14 +35,14 @@ from recto.worker.gateway.relayed_exchange import RelayedExchange
 UNREACHABLE, TIMED_OUT = 502, 504
 CONNECTION = "connection"
 AUTHORIZATION, API_KEY = "authorization", "x-api-key"
-# Headers of one connection.
+# Headers that apply to one connection and are not forwarded.
 HOP_BY_HOP = frozenset(
     {
         *(CONNECTION, "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
         *("transfer-encoding", "content-length", "upgrade", "http2-settings"),
     }
 )
-# Credentials, encodings and proxy headers are not for the provider.
+# Request headers that are not forwarded: also credentials, encodings and headers of proxies.
 NOT_TO_PROVIDERS = HOP_BY_HOP | frozenset(
     {
         *("authorization", "x-api-key", "api-key", "cookie", "host", "expect", "accept-encoding", "content-encoding"),
@@ -50,11 +50,11 @@ NOT_TO_PROVIDERS = HOP_BY_HOP | frozenset(
     }
 )
 PROXIES_AND_BROWSERS = ("x-forwarded-", "x-original-", "cf-", "sec-")
-# Set by this server, or unsafe for pages from another one.
+# Provider headers that are not relayed: they describe the provider's server, or would change how browsers treat ours.
 NOT_TO_CALLERS = HOP_BY_HOP | {"date", "server", "set-cookie", "alt-svc", "strict-transport-security"}
 FOR_BROWSERS = "access-control-"
 MODELS = "/v1/models"
-# Model names may have an owner before a slash. Nothing else that a server could read as a path or a query.
+# A model name, such as `owner/model`. Other characters with a meaning in paths or queries are excluded.
 MODEL = re.compile(r"[\w.:@+~-]+(/[\w.:@+~-]+)*", re.ASCII)
 UNCOMPRESSED = {"accept-encoding": "identity"}
 NO_SERVER_KEY = (
@@ -156,7 +156,7 @@ def _upstream_request(request: Request, sdk: ProviderSdk, key: tuple[str, str] |
 
 
 def _path(request: Request) -> str:
-    """Return the provider path of the route, never the path as written. Raises WireError for an invalid model name."""
+    """Build the provider path from the route and the encoded model name. Raises WireError for an invalid name."""
     name: str | None = request.path_params.get("name")
     if name is None:
         return str(request.scope["path"])
@@ -185,7 +185,7 @@ class RelayedResponse(Response):
         """
         try:
             with self._stack:
-                # Recorded as abandoned if anything ends it early.
+                # Record the exchange as abandoned if an exception ends it early.
                 is_left = True
                 try:
                     is_left = not await run_until_disconnect(receive, self._relay(scope, receive, send))
@@ -244,7 +244,7 @@ def _connection_headers(connection: str) -> frozenset[str]:
     return frozenset(name.strip().lower() for name in connection.split(","))
 
 
-# Described by their providers, not by us.
+# The API description omits these routes, because the providers document them.
 ROUTES = (
     *[Route("POST", sdk.path, _with_sdk(_relay)) for sdk in SDKS],
     *[Route("POST", path, _with_sdk(_forward)) for sdk in SDKS for path in sdk.also],

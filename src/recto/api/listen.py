@@ -1,4 +1,4 @@
-"""The uvicorn server and its shutdown order: runs, then streams, then the rest."""
+"""The uvicorn server. At shutdown it first stops runs, then event streams, then connections."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError
 
 LOGGER = logging.getLogger("recto.connections")
-# Streams end before shutdown begins; only responses in progress are left.
+# Time for responses in progress at shutdown. Event streams have ended by then.
 CLOSING_SECONDS = 2
-# Bytes of a response that the socket buffers beyond those in flight.
+# Maximum bytes of a response in the socket buffer, besides those in flight.
 UNSENT_BYTES = 131_072
-# Open files other than client connections (database, models, uploads, children). Half of all if the limit is low.
+# Open files to reserve for the database, models, uploads and child processes: at most half of the system's limit.
 OTHER_FILES = 1_024
-# Log lines of uvicorn that any client can trigger without limit; Recto logs these itself.
+# Beginnings of uvicorn log lines to drop: any client can trigger them without limit, and Recto logs the events.
 NOISE = (
     *("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library"),
     "ASGI callable returned without completing response",
@@ -62,17 +62,17 @@ def listen(
     *,
     stop: threading.Event | None = None,
 ) -> None:
-    """Serve until stopped. Calls `announce` with the url once the server accepts requests, in a thread of its own.
+    """Serve until stopped. Calls `announce` with the url, in a new thread, once the server accepts requests.
 
-    With `stop`, the caller runs the server in a thread and handles signals itself.
+    With `stop`, serve until the event is set, and leave signals to the caller.
     """
     config = configure(api, host, port, fit_open_files(limits or ConnectionLimits()))
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(config, api, announce, stop)
     if stop is None:
-        # After shutdown uvicorn raises the signal again; the shutdown was complete.
+        # Ignore SIGTERM after the shutdown, because uvicorn raises the signal again.
         signal.signal(signal.SIGTERM, lambda _signal, _frame: None)
-    # uvicorn has logged the reason and would exit with its own code.
+    # Suppress uvicorn's exit with its own code. It has logged the reason.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
     failure: Exception | None = getattr(api.state, "failure", None)
@@ -87,7 +87,7 @@ def listen(
 
 
 def fit_open_files(limits: ConnectionLimits) -> ConnectionLimits:
-    """Return the limits with no more connections than this process may open files for.
+    """Return the limits, with at most as many connections as this process may open files for them.
 
     Raises the process's soft limit as far as the system allows.
     """
@@ -108,7 +108,7 @@ def fit_open_files(limits: ConnectionLimits) -> ConnectionLimits:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for tracebacks of startup failures, which are reported in one line, and for repeated lines."""
+    """Return False for NOISE, and for tracebacks of startup failures, which are reported in one line."""
     line = record.getMessage()
     return not ("Traceback" in line or "Application startup failed" in line or line.startswith(NOISE))
 
@@ -129,7 +129,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit:
             for one in (one for server in self.servers for one in server.sockets):
-                # Limit unsent bytes; all connections inherit the option. Windows does not have it.
+                # Limit unsent bytes. All connections inherit this option, which Windows lacks.
                 if hasattr(socket, "TCP_NOTSENT_LOWAT"):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             host, port = self.servers[0].sockets[0].getsockname()[:2]

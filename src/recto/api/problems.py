@@ -101,7 +101,7 @@ def error_problem(request: Request, error: Exception) -> Response:
     """Return the problem of an error."""
     match error:
         case NotFound():
-            # The resource may belong to another user: the audit log records the attempt.
+            # Record the attempt in the audit log, because the resource may belong to another user.
             audit(request, f"no_{error.what.replace(' ', '_')}", status=404)
             return problem(404, "not_found", str(error))
         case InvalidRequest():
@@ -116,14 +116,14 @@ def error_problem(request: Request, error: Exception) -> Response:
             errors = [{"field": name, "problem": problem} for name, problem in error.wrong]
             return problem(422, "invalid_input", str(error), errors=errors)
         case StoreDown() | StorageDown():
-            # The engine logs database failures itself.
+            # The engine logs database failures too, so INFO is enough here.
             level = logging.INFO if isinstance(error, StoreDown) else logging.WARNING
             LOGGER.log(level, "refused %s: %s", request.method, error)
             return problem(*STATUS[type(error)], DOWN[type(error)])
         case _:
             status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), None)
             if status is None:
-                # Clients should not read this error: it is logged, and the response is a 500.
+                # Raise an unexpected error again: the server logs it, and the client receives a 500 without details.
                 raise error
             return problem(*status, str(error))
 
@@ -134,13 +134,13 @@ def http_problem(error: HTTPException) -> Response:
     detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else error.detail
     answer = problem(status, CODES.get(status, "http"), detail)
     if status == HTTPStatus.REQUEST_TIMEOUT:
-        # The rest of the body stays unread.
+        # Close the connection, because the rest of the body stays unread.
         answer.headers["connection"] = "close"
     return answer
 
 
 def methods_response(method: str, methods: Iterable[str]) -> Response:
-    """Return the allowed methods, for OPTIONS and for a wrong method."""
+    """Return a response that lists the allowed methods: 204 for OPTIONS, otherwise 405."""
     allowed = ", ".join(sorted({"OPTIONS", *methods}))
     if method == "OPTIONS":
         return Response(status_code=204, headers={"allow": allowed})
@@ -150,7 +150,7 @@ def methods_response(method: str, methods: Iterable[str]) -> Response:
 
 
 def requested_sdk(path: str, headers: Headers) -> ProviderSdk | None:
-    """Return the SDK of a request, by its path, else by a header; None outside the gateway's paths."""
+    """Return the SDK that sent a request, by path or else by header. None outside of the gateway's paths."""
     if not path.startswith(GATEWAY):
         return None
     if exact := next((sdk for sdk in SDKS if path in (sdk.path, *sdk.also)), None):

@@ -29,21 +29,21 @@ CHAT = "/api/v1/chat"
 # Values in examples.
 TASK = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e11"
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
-# A result that is no response is sent as JSON.
+# A handler's result is sent as JSON, unless it is a response.
 Handler: TypeAlias = Callable[..., Awaitable[Response | Mapping[str, object]]]
 ParameterPlace: TypeAlias = Literal["path", "query", "header"]
-# The order of validation and description.
+# Places of parameters, in the order of validation and description.
 PLACES: tuple[ParameterPlace, ...] = get_args(ParameterPlace)
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Route:
-    """One method of one path. `errors` are its error statuses beyond those of every route.
+    """One method of one path. `errors` lists error statuses besides those of every route.
 
-    `body` is the request body, sent as `media` or one of `more_media`. `status` is the status of a JSON response. A
-    route that `streams` can respond with events; `text` is the media type of a response that is neither. A route that
-    `is_open` needs no credentials.
+    `body` is the request body, sent as `media` or one of `more_media`. `status` is the status of a JSON response.
+    `streams` is true if the route can respond with events. `text` is the media type of a response that is neither JSON
+    nor events. `is_open` is true if the route needs no credentials.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -60,7 +60,7 @@ class Route:
     streams: bool = False
     is_open: bool = False
     text: str | None = None
-    # Describes JSON that the handler encodes itself.
+    # Type of JSON that the handler encodes itself.
     json: type[object] | None = None
 
     @cached_property
@@ -79,7 +79,7 @@ class Route:
 
     @cached_property
     def answer(self) -> type[object] | None:
-        """The type of the JSON response: the handler returns it, so pyright rejects a row of another shape."""
+        """The type of the JSON response: the handler's return annotation, which pyright checks."""
         if self.json is not None:
             return self.json
         returns: object = inspect.signature(self.handler, eval_str=True).return_annotation
@@ -113,7 +113,7 @@ class Parameter:
     max_length: int | None = None
 
 
-# Declarations of a handler's arguments. The name of a header is that of its argument.
+# Declarations of a handler's arguments. A header has the name of its argument.
 in_path, in_query, in_header = (partial(Parameter, "path"), partial(Parameter, "query"), partial(Parameter, "header"))
 Cursor = Annotated[str | None, in_query("`next` of the previous page.")]
 PageLimit = Annotated[int, in_query("Maximum number of items.", ge=1, le=100)]
@@ -155,7 +155,7 @@ class HandlerParameter:
 
     @cached_property
     def _adapter(self) -> TypeAdapter[object]:
-        # Built on first use: most servers need few of them.
+        # Build the adapter on first use, because most servers need few of them.
         limits = self.declaration
         field = Field(
             default=... if self.is_required else self.default,
@@ -170,7 +170,7 @@ class HandlerParameter:
 
 
 def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) -> Mapping[str, object]:
-    """Return the values of a request's parameters by argument name. Reports all invalid ones together."""
+    """Return the values of a request's parameters by argument name. Raises one error for all invalid ones."""
     values, wrong = dict[str, object](), list[tuple[str, str]]()
     for one in parameters:
         text = one.text(request)
@@ -187,7 +187,7 @@ def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) ->
 
 
 def stored_id(id: str, kind: str) -> str:
-    """Return an id in its stored form. Raises NotFound if it is not a UUID."""
+    """Return an id in lower case, as stored. Raises NotFound if it is not a UUID."""
     if not UUID.fullmatch(id):
         raise NotFound(what=kind, id=id)
     return id.lower()
@@ -196,7 +196,7 @@ def stored_id(id: str, kind: str) -> str:
 def day_of(text: str, where: str) -> date:
     """Parse a day."""
     try:
-        # Python also parses other forms, such as 20260514.
+        # Reject other forms that Python parses, such as 20260514.
         return date.fromisoformat(text if DATE.fullmatch(text) else "")
     except ValueError as error:
         problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"

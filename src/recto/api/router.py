@@ -75,11 +75,11 @@ class Api:
         """Return the response of the matching route. Raises if there is none, or if the route rejects the request."""
         path, raw = request.scope["path"], request.scope.get("raw_path") or b""
         if b"%" in raw:
-            # As sent: %2F is part of a name and not a slash.
+            # Use the path as sent, in which %2F is part of a name and not a slash.
             path = "/".join([quote(unquote_to_bytes(part), safe="") for part in raw.split(b"/")])
         match = self._find(path)
         if match is None:
-            # Redirect to the path with or without a trailing slash, if that one exists.
+            # Redirect to the path with or without a trailing slash, if that path exists.
             other = path.rstrip("/") if path.endswith("/") else f"{path}/"
             if self._find(other) is None:
                 raise HTTPException(404)
@@ -95,7 +95,7 @@ class Api:
         return Response(dump(result), route.status, media_type=JSON_MEDIA)
 
     def _find(self, path: str) -> tuple[RoutedPath, Mapping[str, str]] | None:
-        """Return the path's handlers and its path parameters."""
+        """Return the routes of a path, and its path parameters."""
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}

@@ -76,9 +76,9 @@ async def get_readiness(request: Request) -> HealthShape | Response:
         await backend.files.attachments.probe()
     except (StoreError, StorageDown) as error:
         reason = str(error)
-    # After the probe, which notices that a full disk has space again.
+    # Ask after the probe, which notices when a full disk has space again.
     reason = reason or backend.operations.problem()
-    # Logged when it changes. It may name hosts and files, so the response does not contain it.
+    # Log the reason when it changes. The response omits the reason, which may name hosts and files.
     state = request.app.state
     if reason and reason != getattr(state, "logged_reason", None):
         LOGGER.warning("The server is not ready: %s", reason)
@@ -95,7 +95,7 @@ OPERATIONS = (
 )
 
 
-# The order of the description.
+# Modules with routes, in the order of the API description.
 MODULES = (
     *(runs, ag_ui, chat, calls, threads, rollback, thread_messages),
     *(attachments, serving, datasets, agents, accounts, agent_routes, thread_routes),

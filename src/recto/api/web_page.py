@@ -22,12 +22,12 @@ from recto.api.route import CHAT, in_path
 # Output of `make web`. It contains no Python.
 WEB_FILES = Path(__file__).resolve().parent.parent / "web"
 HOME, ICON, ASSETS = "/", "/icon.svg", "/assets/"
-# Own scripts and styles only: nothing inline, nothing external, no frame.
+# Policy of the page: only its own scripts and styles, nothing inline or external, no frames.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# Names of assets contain a digest of their content.
+# Cache headers. Assets never change, because their names contain a digest of their content.
 IMMUTABLE, REVALIDATE = "public, max-age=31536000, immutable", "no-cache"
 MEDIA = {
     ".css": "text/css; charset=utf-8",
@@ -39,7 +39,7 @@ MEDIA = {
 }
 OTHER_MEDIA = "application/octet-stream"
 NO_ASSET = "The web page has no such file. If the page was rebuilt, reload it."
-# Plain text: a request that is edited or sent twice needs no new id.
+# Example request with a plain text message, which can be edited or sent twice without a new id.
 CURL = f"""\
 curl -N http://127.0.0.1:8787{CHAT} \\
   -H "Authorization: Bearer TOKEN" -H "Content-Type: application/json" \\
@@ -82,7 +82,7 @@ class BuiltFile:
 
 
 class WebPage:
-    """The files of the page, read on first use. Until it is built, each request checks again."""
+    """The files of the page, read on first use. Until the page is built, each request checks again."""
 
     def __init__(self, folder: Path = WEB_FILES) -> None:
         self._folder = folder
@@ -139,7 +139,7 @@ def _serve(request: Request, path: str) -> Response | None:
     if file is None:
         return None
     packed = file.packed if accepts_gzip(request.headers) else None
-    # An ETag names exact bytes, so the packed form has its own.
+    # An ETag identifies exact bytes, so the packed form has another ETag.
     coding = {} if packed is None else {"content-encoding": "gzip"}
     tag = f'"{file.digest}"' if packed is None else f'"{file.digest}-gzip"'
     headers = {**file.headers, **coding, "etag": tag}

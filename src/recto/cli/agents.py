@@ -54,7 +54,7 @@ def check(
             if (folder / file).exists():
                 allowed = f"it contains {file}, so it is an agent. Name its parent folder: {folder.resolve().parent}"
                 raise SettingsError(name="DIR", value=str(folder), allowed=allowed)
-        # A tools.py may print while it is imported.
+        # Keep stdout clean, because a tools.py may print while it is imported.
         with redirect_stdout(sys.stderr):
             tools = load_toolbox()
             loaded_agents = load_folder(folder, Limits(), tools)

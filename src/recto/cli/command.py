@@ -1,4 +1,4 @@
-"""Shared by all commands: exit codes, one-line errors, command groups."""
+"""Exit codes, one-line errors and groups for all commands."""
 
 from __future__ import annotations
 

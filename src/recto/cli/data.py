@@ -49,7 +49,7 @@ def backup(target: options.BackupDir, *, data: options.DataDir = None, config: o
     with exit_codes("backup"), Console(stderr=True).status("Copying") as status:
         settings = load_server_settings(data, config)
         source = _database(settings)
-        # The copy holds the data of all users: only its owner may read it.
+        # Make new files private, because the copy holds the data of all users.
         os.umask(PRIVATE_UMASK)
         target.mkdir(parents=True, exist_ok=True)
 
@@ -57,7 +57,8 @@ def backup(target: options.BackupDir, *, data: options.DataDir = None, config: o
             status.update(f"Copying: {count} files")
 
         is_local = settings.storage_url is None
-        # Copy files before the database, so that none is deleted before its turn; then copy the new ones.
+        # Copy files first, because the running server may delete files that the copied database still names. Copy new
+        # files afterwards.
         count = copy_files(settings.files_folder, target / settings.files_folder.name, report) if is_local else 0
         backup_file(source, target / source.name)
         count += copy_files(settings.files_folder, target / settings.files_folder.name, report) if is_local else 0
@@ -137,7 +138,7 @@ async def _delete(settings: ServerSettings, name: str) -> DeletedUser:
         node = settings.data / "node"
         node_name = node.read_text(encoding="utf-8").strip() if node.exists() else ""
         owner = owner_of(node_name, is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
-        # Check first: a copied database may name files that belong to another server.
+        # Check the owner first, because a copied database may name files that belong to another server.
         await check_owner(storage, store, owner)
         deletion = await store.users.delete(name)
         await sweep_workspaces(settings.workspaces_folder, store.threads.find_existing)
@@ -148,7 +149,7 @@ async def _delete(settings: ServerSettings, name: str) -> DeletedUser:
 
 @asynccontextmanager
 async def open_existing_store(settings: ServerSettings, *, is_reader: bool = False) -> AsyncGenerator[Store]:
-    """Open the existing database of a server. A reader cannot change it."""
+    """Open the existing database of a server. With `is_reader`, the store cannot change it."""
     from recto.store.store import open_store  # slow to import
 
     is_server = settings.database_url and not settings.database_url.startswith(SQLITE)

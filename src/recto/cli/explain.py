@@ -76,7 +76,7 @@ class AgentExplanation:
 
     @property
     def tool_tokens(self) -> dict[str, int]:
-        """Tokens of each tool outside the prompt."""
+        """Tokens of each tool by name; 0 if the prompt contains the tools."""
         in_words = self.agent.tool_calling == "prompt"
         return {tool.part.source: 0 if in_words else tool.part.tokens_after for tool in self.tools}
 
@@ -87,7 +87,7 @@ class AgentExplanation:
 
     @property
     def changes(self) -> tuple[Part, ...]:
-        """Shortened parts."""
+        """Parts and tools that were shortened or removed."""
         return (*parts_taken(self.system), *[one.part for one in self.tools if one.part.decision == "cut"])
 
     def row(self) -> dict[str, Json]:
@@ -216,7 +216,7 @@ async def _explain_agent(
 def _load_agent(
     settings: ServerSettings, name: str, try_tools: TryTools | None
 ) -> tuple[Agent, Registry, dict[str, str]]:
-    """Return the agent, its tools including external ones, and problems of missing ones."""
+    """Return the agent, its tools including external ones, and the problems of missing tool sources."""
     from recto.agents.folders import load_agents
     from recto.models.choose import with_defaults
     from recto.tools.registry import Registry

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
     from recto.tools.registry import Registry
 
-# The composition root passes it in. Without it, commands do not connect to external tools.
+# Function that connects to external tools. The composition root passes it; without it, commands do not connect.
 TryTools: TypeAlias = Callable[
     [ServerSettings, "Mapping[str, Agent]", "Mapping[str, Registry]"], "Mapping[str, Sequence[ToolSource]]"
 ]
@@ -34,7 +34,7 @@ def find_external_tools(
     agents = {name: agent for name, agent in loaded_agents.items() if agent.mcp or agent.openapi}
     if try_tools is None or not agents:
         return {}
-    # Problems are part of the answer; libraries must not log secrets.
+    # Log no warnings, because the answer contains the problems, and no secrets, which libraries may log.
     secrets = [value.strip() for name, value in os.environ.items() if name.startswith(SECRETS)]
     set_up_logs("error", "text", Secrets(secrets)).setLevel("ERROR")
     return try_tools(settings, agents, {name: load_own_tools(loaded_agents, name) for name in agents})
@@ -50,7 +50,7 @@ def load_own_tools(loaded_agents: LoadedAgents, name: str) -> Registry:
 
 
 def add_tool_problems(loaded_agents: LoadedAgents, tool_sources: Mapping[str, Sequence[ToolSource]]) -> LoadedAgents:
-    """Add the problems of external tools. They do not make an agent invalid."""
+    """Add the problems of external tools. Such problems do not make an agent invalid."""
     problems, warnings = list[FileProblem](), list[FileProblem]()
     for source in [source for sources in tool_sources.values() for source in sources]:
         problems += [_source_problem(source, source.state.problem)] if source.state.problem else []
@@ -58,7 +58,7 @@ def add_tool_problems(loaded_agents: LoadedAgents, tool_sources: Mapping[str, Se
     for name, sources in tool_sources.items():
         if any(source.state.problem for source in sources):
             continue
-        # A tool that `confirm` misspells would need no approval.
+        # Report unknown names in `confirm`, because a misspelt tool would need no approval.
         agent, tool_names = loaded_agents[name], [tool.name for source in sources for tool in source.state.tools]
         servers = [one.name for one in (*agent.mcp, *agent.openapi)]
         for one in [one for one in agent.confirm if is_external(one, servers) and one not in tool_names]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from recto.conversation.json import dump, scrub
 
 HIDDEN = "(hidden)"
-# Shorter values would match ordinary words.
+# Minimum length of a secret to hide. Shorter values would match ordinary words.
 SHORTEST_SECRET = 6
 # Fields of every record; all others come from `extra`.
 RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -22,7 +22,8 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 UNDER = "    "
 # Larger integers do not fit the JSON encoder.
 LARGEST = 2**63
-# Longest text in a line, and longest word at its cut: as long as a credential can be.
+# Maximum length of a text. A longer text is cut before its last word, unless that word exceeds WORD_CHARACTERS and is
+# too long for a credential.
 MOST_CHARACTERS, WORD_CHARACTERS = 16_384, 8_192
 JWT_BEGINS = "eyJ"
 JWT_DOTS = 2
@@ -49,7 +50,7 @@ class Secrets:
         self.add(*values)
 
     def add(self, *more: str) -> None:
-        """Hide these values too."""
+        """Add values to hide."""
         forms = {
             *self._values,
             *[
@@ -59,7 +60,7 @@ class Secrets:
                 for form in (one, dump(one)[1:-1].decode(), repr(one)[1:-1], quote(one, safe=""))
             ],
         }
-        # Longest first: one secret may contain another.
+        # Replace the longest first, because one secret may contain another.
         self._values = sorted(forms, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
@@ -111,7 +112,7 @@ class JsonFormatter(_RedactingFormatter):
 
 
 class TextFormatter(_RedactingFormatter):
-    """One line of text. Tracebacks follow indented, so that they cannot pose as lines of their own."""
+    """One line of text. Tracebacks follow indented, so that they do not look like log lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
@@ -125,7 +126,7 @@ class TextFormatter(_RedactingFormatter):
 def set_up_logs(
     level: str, form: Literal["text", "json"], secrets: Secrets, stream: TextIO | None = None
 ) -> logging.Handler:
-    """Write the logs of Recto at a level, and warnings of all others, to a stream."""
+    """Write Recto's logs from `level` up, and the warnings of libraries, to a stream."""
     handler = logging.StreamHandler(stream or sys.stderr)
 
     def redact(text: str) -> str:

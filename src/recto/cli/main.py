@@ -54,12 +54,12 @@ def recto(
 
 
 def command_in(arguments: Sequence[str]) -> str:
-    """Return the command on the command line."""
+    """Return the name of the command in the arguments."""
     return next((word for word in arguments if not word.startswith("-")), "")
 
 
 def make_app(command: str) -> typer.Typer:
-    """Build the app. It loads `command` and lists the others."""
+    """Build the app. Import only the module of `command`; list the other commands with their help."""
     app = typer.Typer(
         name="recto", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )

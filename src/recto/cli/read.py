@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STDIN, STDIN_NAME = "-", "standard input"
 NO_PAGES = "it has no pages, slides or sheets. Omit --pages"
 NO_SUCH_PAGE = "there is no {unit} {first}: the text ends with {unit} {last}. Choose others"
-# Longer names would leave no space for the bar.
+# Maximum characters of a file name. A longer name would leave no space for the bar.
 NAME_CHARACTERS = 40
 ShowProgress: TypeAlias = Callable[[Extent], None]
 FileArguments = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-` is standard input.")]
@@ -53,7 +53,7 @@ InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard i
 
 @dataclass(frozen=True, kw_only=True)
 class PrintOptions:
-    """Selection and format of the output. Without a last page or `limit`, it extends to the end."""
+    """Selection and format of the output. Without a last page or `limit`, the output extends to the end."""
 
     as_json: bool = False
     pages: tuple[int, int | None] | None = None
@@ -144,7 +144,7 @@ def _reading(file: str, name: str) -> Reading:
     if file == STDIN:
         return Reading(source=sys.stdin.buffer.read(most), name=name)
     path, is_pipe = Path(file), False
-    # Reading an invalid path reports the problem.
+    # Ignore an invalid path here. Reading it later reports the problem.
     with suppress(OSError, ValueError):
         is_pipe = path.is_fifo()
     if is_pipe:
@@ -159,7 +159,7 @@ def _exit_on_sigterm() -> Generator[None]:
 
     def end(number: int, _: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
-        # An exception, not a cancelled task: it also interrupts blocking writes.
+        # Raise instead of cancelling a task, because an exception also interrupts blocking writes.
         raise SystemExit(128 + number)
 
     before = signal.signal(signal.SIGTERM, end)
@@ -178,7 +178,7 @@ async def _outcomes(
 
     places = PoolSettings().places
     parsers = Parsers(PoolSettings(children=places, of_user=places))
-    # Open no more files than are parsed, to limit memory.
+    # Open only as many files as are parsed at a time, to limit memory.
     turn = asyncio.Semaphore(places)
 
     async def read_file(name: str, reading: Reading) -> ReadOutcome:
@@ -208,7 +208,7 @@ class Printer:
         self._options = options
         self._is_alone = count == 1
         self._is_first = True
-        # The progress bars use the same terminal: buffer the text until they are gone.
+        # Buffer the text until the progress bars are gone, because they use the same terminal.
         self._buffer: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
 
     def add(self, outcome: ReadOutcome) -> None:

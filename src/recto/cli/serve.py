@@ -34,7 +34,7 @@ PARTS = (
     (re.compile(r"([?&][^=&#]*=)[^&#]+"), r"\1(hidden)"),
     (re.compile(r"#.+"), "#(hidden)"),
 )
-# The server stops within ten seconds; kill it after this.
+# Seconds until a stopping server is killed. It should stop within ten.
 STOP_SECONDS = 12
 # Milliseconds between checks for an exited server.
 POLL_MILLISECONDS = 300
@@ -82,7 +82,7 @@ def serve(
 
 def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Announce:
     def announce(url: str, token: str | None) -> None:
-        # A generated token is shown only here.
+        # Hide the token in logs. A generated token is shown only here.
         secrets.add(token or "")
         # Do not print a configured token.
         new_token = token if settings.auth.token is None else None
@@ -132,7 +132,7 @@ def _print_settings(settings: ServerSettings, findings: Mapping[str, str]) -> No
 
 
 def _model_settings() -> tuple[Sequence[str], Sequence[str]]:
-    """Return the settings for keys and addresses of model providers."""
+    """Return the names of the settings for keys and addresses of model providers."""
     from recto.models.choose import PROVIDERS  # slow to import
 
     keys = dict.fromkeys(provider.key_setting for provider in PROVIDERS)
@@ -214,7 +214,7 @@ def _start_child() -> subprocess.Popen[bytes]:
 
 
 def _end_child(child: subprocess.Popen[bytes]) -> None:
-    # SIGTERM, not SIGINT: after Ctrl-C the child already has one, and a second would abort its shutdown.
+    # Send SIGTERM: after Ctrl-C the child already received SIGINT, and a second SIGINT would abort its shutdown.
     child.terminate()
     try:
         child.wait(STOP_SECONDS)

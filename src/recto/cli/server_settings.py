@@ -18,11 +18,11 @@ from recto.errors import SettingsError, raise_all
 
 PREFIX = "RECTO_"
 FILE = "recto.toml"
-# Read by other modules; listed so that they are not reported as unknown. RECTO_URL is for clients and may be exported
-# when a server starts. Users choose the names of secrets.
+# Environment variables that other modules read, so that they are not reported as unknown. Users choose the names that
+# follow SECRETS. RECTO_URL is for clients and may be exported when a server starts.
 SECRETS = f"{PREFIX}SECRET_"
 OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
-# Also hidden for unknown names: they may be misspelt secrets.
+# Replacement of values in errors: of secrets, and of unknown names, which may be misspelt secrets.
 HIDDEN = "(not shown)"
 # Tables of the file for other commands.
 OTHER_TABLES = ("fold", "chat")
@@ -99,7 +99,7 @@ def _read(file: Path | None) -> dict[str, object]:
 
 
 def _describe_unknown(name: str, names: Collection[str], what: str = "setting") -> str:
-    """Describe an unknown name, with similar names only: all of them would fill a page."""
+    """Describe an unknown name and suggest similar names. A list of all names would fill a page."""
     # Compare without the common prefix, which would make all names similar.
     plain = {one.removeprefix(PREFIX).lower(): one for one in names}
     near = get_close_matches(name.removeprefix(PREFIX).lower(), plain, n=2, cutoff=NEAR)

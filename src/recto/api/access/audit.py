@@ -1,4 +1,4 @@
-"""Log lines of rejected requests: user, path, address and reason. Never a secret; one line per rejection."""
+"""Log lines of rejected requests: user, path, address and reason, but no secrets. One line per rejection."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from recto.api.backend import User
 
 LOGGER = logging.getLogger("recto.audit")
 NOBODY = "nobody"
-# Start of the query, also where it is percent-encoded (repeatedly) and so became part of the path.
+# Start of a query within a path: a question mark, possibly percent-encoded several times.
 QUERY = re.compile(r"\?|%(?:25)*3f", re.IGNORECASE)
 PATH_CHARACTERS, METHOD_CHARACTERS, PEER_CHARACTERS = 256, 16, 64
-# Kinds of lines tracked at a time; all others share one kind.
+# Maximum number of kinds of lines to track at a time. Further kinds count as OTHERS.
 MOST_KINDS = 100
 OTHERS = "(other things)"
 
@@ -38,7 +38,7 @@ def audit(request: HTTPConnection, what: str, *, status: int) -> None:
 
 
 def peer_of(request: HTTPConnection) -> str:
-    """Return the client's address. A trusted proxy may set any text."""
+    """Return the client's address, truncated, because a trusted proxy may set any text."""
     return request.client.host[:PEER_CHARACTERS] if request.client else "-"
 
 

@@ -37,7 +37,7 @@ PRIVATE = 0o600
 OTHERS = 0o077
 # Prefix and hash length of the user name of a provider key. No other user name has this prefix.
 CALLER, CALLER_CHARACTERS = "key:", 32
-# Following a link could read or change a file elsewhere. Windows has no such flag.
+# Do not follow links, because a link could lead to a file elsewhere. Windows has no such flag.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -77,7 +77,7 @@ class Authenticator:
         self.wrong = Denied(reason="wrong_credential", detail=f"The credential is unknown. {advice}")
 
     def recognise(self, headers: Sequence[str]) -> User | None:
-        """Return the user of a token or key, by its digest. JWTs are not checked."""
+        """Return the user of the local token or of an API key. JWTs are not checked."""
         credential = _bearer(headers)
         return _find_user(self._keys, credential) if credential is not None else None
 
@@ -193,7 +193,7 @@ def _wrong_entry(number: int, problem: str) -> SettingsError:
 
 
 def _find_user(keys: Sequence[ApiKey], secret: str) -> User | None:
-    """Return the user of a key, in constant time."""
+    """Return the user of a token or key. The time taken reveals nothing about stored keys."""
     digest, user = _digest(secret), None
     for key in keys:
         if compare_digest(key.digest, digest):
@@ -206,7 +206,7 @@ def _digest(secret: str) -> bytes:
 
 
 def local_token(folder: Path, token: str | None) -> str:
-    """Return the token, else the one in the folder's file, else a new one, which is saved there."""
+    """Return `token`, or else the token stored in the folder. If there is none, store a new one."""
     if token is not None:
         return token
     file = folder / FILE_NAME

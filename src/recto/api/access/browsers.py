@@ -18,7 +18,7 @@ Field: TypeAlias = tuple[bytes, bytes]
 SETTING = "RECTO_CORS_ORIGINS"
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
-# Headers of Recto's clients, and the one CopilotKit sends if an app has a CopilotCloud key.
+# Request headers of Recto's clients, and the header that CopilotKit sends if an app has a CopilotCloud key.
 ALLOWED = ("Authorization", "Content-Type", "Last-Event-ID", "X-CopilotCloud-Public-Api-Key")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 EXPOSED = b"Retry-After, recto-task-id"
@@ -33,9 +33,9 @@ ALWAYS: tuple[Field, ...] = (
     (b"cache-control", b"no-store"),
 )
 SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
-# The usual year; browsers apply it only to https responses.
+# One year, the usual value. Browsers ignore this header in http responses.
 ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
-# A browser that displays data anyway loads nothing and allows no frame.
+# Policy of data: a browser that displays it anyway loads nothing and allows no frame.
 NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 HTML = b"text/html"
 PROBLEM: Field = (b"content-type", PROBLEM_MEDIA.encode())
@@ -67,7 +67,7 @@ def parse_headers(text: str) -> tuple[str, ...]:
 class Cors:
     """CORS headers, built once per origin. `headers` are additional request headers; `credentials` allows cookies.
 
-    Recto uses no cookies, but browsers hide the response from a page that sends some without permission.
+    Recto uses no cookies. A page that sends cookies needs this permission, or the browser hides the response.
     """
 
     def __init__(self, origins: frozenset[str], headers: Sequence[str] = (), *, credentials: bool = False) -> None:
@@ -117,14 +117,14 @@ class SecurityHeaders:
         self._data = (*common, NO_PAGE)
 
     def fields(self, fields: Sequence[Field], more: Sequence[Field]) -> list[Field]:
-        """Return all headers of a response with these headers of its own."""
+        """Return `fields`, the security headers that `fields` lacks, and `more`."""
         own = dict(fields)
         common = self._page if own.get(b"content-type", b"").lower().startswith(HTML) else self._data
         return [*fields, *[field for field in common if field[0] not in own], *more]
 
 
 class HeaderSender:
-    """A `send` for one response that adds headers and `more`, and records whether the response has begun.
+    """ASGI `send` of one response. Adds security headers and `more`, and records whether the response has begun.
 
     `accept` is the client's Accept header.
     """

@@ -117,10 +117,11 @@ class Gate:
             return
         except Exception as error:
             if sender.has_begun and isinstance(error, RectoError):
-                # Too late for a response: the client sees the stream break off. May happen to all streams at once.
+                # Too late for an error response: the client sees the stream break off. Limit the log lines, because all
+                # streams may break off at once.
                 self._lines.log(f"responses broke off: {error}")
                 return
-            # Sent here so that the response has all headers. The error is raised again for logging.
+            # Send the error response here, so that it has all headers. Raise the error again, so that uvicorn logs it.
             if not sender.has_begun:
                 detail = "Internal server error. The server's log has the details; report it to the operator."
                 await _answer_of(request, Rejection(status=500, code="internal", detail=detail))(scope, receive, sender)
@@ -142,7 +143,7 @@ class Gate:
         return answer
 
     def _check_headers(self, request: HTTPConnection) -> Rejection | None:
-        """Return the reason to reject a request of any user."""
+        """Check host, origin and body headers, before the user is known. Return None if they are valid."""
         method, headers = request.scope["method"], request.headers
         hosts, origin = headers.getlist("host"), headers.get("origin")
         if self._rules.is_loopback and not (
@@ -161,7 +162,7 @@ class Gate:
         return self._check_body(request) if method in WRITES and has_body else None
 
     def _check_body(self, request: HTTPConnection) -> Rejection | None:
-        """Return the reason to reject a body by its headers."""
+        """Check the content type and encoding of a body. Return None if they are valid."""
         kind = request.headers.get("content-type", "")
         patches = (MERGE_MEDIA,) if request.scope["method"] == "PATCH" else ()
         forms = (FORM_MEDIA,) if request.scope["path"] in self._rules.multipart_paths else ()
@@ -180,7 +181,7 @@ class Gate:
         return self._cors.is_on and is_preflight(request.scope["method"], request.headers)
 
     async def _authenticate(self, request: HTTPConnection) -> Rejection | None:
-        """Authenticate the request. Requests without credentials are only counted by address."""
+        """Authenticate the request. Limit requests without credentials, and those to open paths, by address."""
         state, path = request.scope.setdefault("state", {}), request.scope["path"]
         credentials = request.headers.getlist("authorization")
         if path.startswith(GATEWAY):
@@ -193,7 +194,7 @@ class Gate:
             return None
         result: AuthResult
         if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
-            # Others may share the address: a valid token or key still works.
+            # Still accept a valid token or key, because other users may share the address.
             user = self._authenticator.recognise(credentials)
             if user is None:
                 return _too_many("wrong credentials from this address", wait)
@@ -209,7 +210,8 @@ class Gate:
             case Delayed():
                 return Rejection(status=503, code="auth_unavailable", detail=result.detail, retry=result.retry)
             case Denied():
-                # Any page can send requests without credentials; they must not lock its visitor out.
+                # Count only wrong credentials: any web page can make its visitor's browser send requests without
+                # credentials, and these must not lock the visitor out.
                 if credentials:
                     self._wrong.take(neighbourhood(peer))
                 return Rejection(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
@@ -219,7 +221,7 @@ class Gate:
         result = await self._authenticator.admit(credentials)
         if not isinstance(result, User) or not result.is_caller or request.scope["path"].startswith(GATEWAY):
             return result
-        from recto.store.threads.threads import ThreadsQuery  # here: a check of settings needs no database
+        from recto.store.threads.threads import ThreadsQuery  # a check of settings needs no database
 
         try:
             page = await backend_of(request).store.threads.list_page(result.name, ThreadsQuery(limit=1))
@@ -228,7 +230,7 @@ class Gate:
         return result if page.threads else self._authenticator.wrong
 
     def _check_permission(self, request: HTTPConnection) -> Rejection | None:
-        """Return the reason to reject a user: permission or rate."""
+        """Check the permissions and the rate limit of the user. Return None if the request is allowed."""
         user: User | None = request.scope["state"].get("user")
         if user is None:
             return None

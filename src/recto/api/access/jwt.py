@@ -35,7 +35,7 @@ RSA_BITS = 2048
 PEM = "-----BEGIN "
 PEM_BYTES = 64 * 1024
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256"]
-# PyJWT checks the signature only; the claims are checked here, by the given clock.
+# PyJWT checks only the signature. `read_claims` checks the claims, with the given clock.
 OPTIONS: Options = {
     "enforce_minimum_key_length": True,
     "verify_exp": False,
@@ -48,17 +48,17 @@ OPTIONS: Options = {
 }
 FORGED = Denied(reason="jwt_signature", detail="The JWT is invalid: it is not signed with a key of this server.")
 BROKEN = Denied(reason="jwt_form", detail="The JWT is invalid: it cannot be parsed.")
-# Keys are not fetched again any sooner.
+# Minimum interval between two fetches of keys.
 RETRY_SECONDS = 5.0
 UNKNOWN = Delayed(detail="The server cannot fetch the keys to verify JWTs at present.", retry=RETRY_SECONDS)
-# Clocks of two machines differ: a new token may seem to come from the future.
+# Tolerance for `nbf` and `iat`, because the clocks of two machines may differ.
 LEEWAY_SECONDS = 30.0
 READ_SCOPE, WRITE_SCOPE = "recto:read", "recto:write"
 FETCH_SECONDS = 3.0
 MOST_BYTES = 256 * 1024
 MOST_KEYS = 64
 OK = 200
-# After a day without contact, the risk of using a revoked key is the greater one.
+# How long keys stay valid while the issuer is unreachable. A longer time risks accepting revoked keys.
 KEEP_SECONDS = 86_400.0
 
 
@@ -80,7 +80,7 @@ class KeySource(Protocol):
 
 
 class FixedKey:
-    """The one configured key, whatever `kid` a token names."""
+    """Source with one configured key, which ignores the `kid` of tokens."""
 
     def __init__(self, key: VerifyKey) -> None:
         self._keys = (key,)
@@ -218,7 +218,7 @@ def _no_public_key(allowed: str) -> SettingsError:
 
 
 class JwksKeys:
-    """The keys of an issuer's JWKS url, cached, and fetched again for an unknown id. `ticks` is a monotonic clock.
+    """Cached keys of an issuer's JWKS url. An unknown key id triggers a fetch. `ticks` is a monotonic clock.
 
     If the url fails, the previous keys stay valid for at most a day.
     """
@@ -247,7 +247,7 @@ class JwksKeys:
         """Return the keys that match an id. An unknown id triggers a fetch, at a limited rate."""
         if self._is_due(id):
             async with self._fetching:
-                # Another request may have fetched them while this one waited.
+                # Another request may have fetched the keys while this one waited for the lock.
                 if self._is_due(id):
                     await self._refresh()
         keys = self._matching(id)
@@ -268,7 +268,7 @@ class JwksKeys:
             self._is_reachable = True
         except (OSError, ValueError) as error:
             self._is_reachable = False
-            # Describe an error without the url, which may contain a password
+            # Log the error without the url, which may contain a password.
             LOGGER.warning(
                 "Cannot fetch the keys of RECTO_JWT_JWKS_URL (%s): %s",
                 urlsplit(self._url).hostname,
@@ -310,14 +310,14 @@ def check_jwks_url(url: str) -> str:
 
 
 def parse_jwks(body: bytes) -> tuple[VerifyKey, ...]:
-    """Return the supported keys of a set. Raises ValueError for an invalid set or one without any."""
+    """Return the supported keys of a JWK set. Raises ValueError if it is invalid or has no supported key."""
     rows = (load_object(body) or {}).get("keys")
     rows = rows[:MOST_KEYS] if isinstance(rows, list) else []
     keys = list[VerifyKey]()
     for row in rows:
         if not isinstance(row, Mapping) or row.get("use", "sig") != "sig":
             continue
-        # Only public fields: if a set leaks a private key, only its public half is used.
+        # Read only the public fields, in case the set contains a private key.
         public, id = {name: row[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in row}, row.get("kid")
         with suppress(jwt.PyJWTError, ValueError, TypeError, KeyError):
             kind = {"RSA": RSAAlgorithm, "EC": ECAlgorithm}[str(row.get("kty"))]

@@ -8,14 +8,14 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 MOST_NAMES = 10_000
 MINUTE = 60.0
-# The owner of an IPv6 address usually has the whole network.
+# Prefix length of an IPv6 network. All its addresses share a limit, because they usually have one owner.
 NETWORK_BITS = 64
 
 
 class Buckets:
     """A token bucket per name, refilled evenly over a minute; 0 `per_minute` sets no limit.
 
-    Beyond `most_names` the least recent name is dropped: its bucket is full by then, or nearly.
+    Beyond `most_names`, the least recently used bucket is dropped. It is full or nearly full by then.
     """
 
     def __init__(self, per_minute: int, ticks: Callable[[], float], *, most_names: int = MOST_NAMES) -> None:
@@ -35,7 +35,7 @@ class Buckets:
         return 0.0 if tokens >= 1 or not self._per_minute else (1 - tokens) * MINUTE / self._per_minute
 
     def take(self, name: str) -> float:
-        """Count a request. Returns 0, or the seconds until it is allowed if it exceeds the limit."""
+        """Count a request and return 0. If it exceeds the limit, return the seconds to wait instead."""
         if not self._per_minute:
             return 0.0
         now = self._ticks()
@@ -54,7 +54,7 @@ class Buckets:
 
 
 def neighbourhood(peer: str) -> str:
-    """Return the bucket name of an address."""
+    """Return the bucket name of an address. All addresses of an IPv6 network share one bucket."""
     try:
         address = ip_address(peer)
     except ValueError:

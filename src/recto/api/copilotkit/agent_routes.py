@@ -36,18 +36,18 @@ from recto.store.ports import StoredEvent
 
 BASE = "/api/v1/copilotkit"
 ONE = f"{BASE}/agent/{{agent}}"
-# Id of a chat's default agent.
+# Id by which CopilotKit's chat names the default agent.
 DEFAULT = "default"
-# The CopilotKit runtime version whose routes these are.
+# Version of the CopilotKit runtime that these routes implement.
 VERSION = "1.75.0"
 AgentId = Annotated[str, in_path("The agent's name; `default` is the default agent.")]
 ThreadName = Annotated[str, in_path("The thread's id, or the client's name of it.")]
 BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty to stop the active one.'
 STOPPED: Mapping[str, str] = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
-# Headers of the envelope's body, which do not apply to the nested one.
+# Headers that describe the envelope's body, not the nested body.
 BODY_HEADERS = (b"content-length", b"content-encoding", b"transfer-encoding")
 RESOURCES = "/threads"
-# Size of an envelope without its nested body.
+# Maximum size of an envelope without its nested body.
 ENVELOPE_BYTES = 4_096
 ERRORS = (404, 413, 422)
 
@@ -242,7 +242,7 @@ async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: Thread
         case _:
             raise _bad_request(BAD_STOP)
     open_runs = await backend.store.runs.list_open(owner, thread_of(owner, thread))
-    # Without a name all of them: a queued run would start once the active one ends.
+    # Without a name, end all runs, because a queued run would start once the active one ends.
     runs = [run for run in open_runs if name in (None, run.name)]
     if runs:
         for run in reversed(runs):
@@ -278,7 +278,7 @@ async def _stream_suggestion(request: Request, agent: Agent, value: Json) -> Res
 async def _number_events(
     events: AsyncGenerator[Event], suggestion: SuggestionInput
 ) -> AsyncGenerator[Sequence[StoredEvent]]:
-    """Yield the events of a suggestion as those of a run."""
+    """Yield the numbered events of a suggestion, between RunStarted and RunFinished."""
     numbers, pending = count(1), ()
 
     def number(event: Event) -> Sequence[StoredEvent]:
@@ -305,7 +305,7 @@ async def ask_copilotkit(request: Request) -> Response:
         "query_string": query.encode(),
         "headers": [field for field in request.scope["headers"] if field[0] not in BODY_HEADERS],
     }
-    # The nested body, then the messages of the connection.
+    # The route receives the nested body, then the messages of the connection.
     messages: list[Message] = [{"type": "http.request", "body": nested.body, "more_body": False}]
 
     async def receive() -> Message:

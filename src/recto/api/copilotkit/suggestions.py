@@ -1,6 +1,7 @@
-"""Suggestions in progress in this process, limited in number and rate per user. A new one replaces the oldest.
+"""Suggestions in progress in this process, limited in number and rate per user.
 
-A loading chat requests ten and cancels nine of them, so each waits a moment before its model call.
+At the limit, a new suggestion replaces the oldest. A loading chat requests ten suggestions and cancels nine of them,
+so each waits a moment before its model call.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RATE_LIMIT = "You have reached the limit of {limit} suggestions per minute."
 
 
 class Suggest(Protocol):
-    """A model call that emits events. Cancelling it ends the call."""
+    """Function that makes the model call of a suggestion. Cancelling its task ends the call."""
 
     async def __call__(
         self, owner: str, agent: Agent, suggestion: SuggestionInput, /, *, emit: Callable[[Event], None]
@@ -65,14 +66,14 @@ class Suggestions:
         async def work() -> None:
             try:
                 await asyncio.sleep(self._settings.pause)
-                # Counted only now: suggestions cancelled before cost nothing.
+                # Count the suggestion only now, because one that is cancelled earlier costs nothing.
                 if not self._minute.take(user):
                     await make()
             except RectoError as error:
                 LOGGER.warning("suggestion failed: %s", error)
 
         task = asyncio.create_task(work())
-        # Also called if the task is cancelled before it starts.
+        # End the queue in a callback, which runs even if the task is cancelled before it starts.
         task.add_done_callback(lambda _: queue.put_nowait(None))
         tasks = self._tasks.setdefault(user, [])
         while len(tasks) >= self._settings.at_once:
@@ -84,7 +85,7 @@ class Suggestions:
         finally:
             _cancel(task)
             try:
-                # The usage is stored before the client learns of the end.
+                # Let the task store the usage before the client sees the end.
                 await asyncio.wait([task])
             finally:
                 if task in tasks:

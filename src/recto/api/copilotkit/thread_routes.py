@@ -33,9 +33,9 @@ from recto.store.threads.threads import ThreadsQuery
 
 THREADS = f"{BASE}/threads"
 ONE = f"{THREADS}/{{thread}}"
-# Maximum page size; the cursor leads to the rest.
+# Maximum page size. Further threads follow by cursor.
 MOST_LISTED = 100
-# Limits of an event response in runs, events and bytes. The inspector renders everything it receives.
+# Limits of an event response: runs, events per run, and bytes. The inspector renders all of it.
 MOST_RUNS, MOST_EVENTS, MOST_BYTES = 20, 5_000, 2**20
 
 

@@ -107,7 +107,7 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Upl
         check_length(request.headers.get("content-length"), backend.files.rules)
         entries, is_whole = await _store_form(request, agent)
     except ClientDisconnect:
-        # The client has disconnected.
+        # The client has disconnected and never receives this response.
         return Response(status_code=400)
     except asyncio.CancelledError:
         # Only a stopping server cancels a request.
@@ -128,9 +128,9 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Upl
 
 
 async def _store_form(request: Request, agent: str | None) -> tuple[Sequence[UploadedFile], bool]:
-    """Store or reject each file of a form. Returns them in order, and False if the form was not read to its end.
+    """Store or reject each file of a form. Returns the results in order, and True if it read the whole form.
 
-    An error, such as an incomplete form, leaves none of the files.
+    An error, such as an incomplete form, deletes the files that were already stored.
     """
     backend, owner, kind = backend_of(request), user_of(request).name, request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
@@ -162,14 +162,14 @@ async def _store_parts(
         return entries, True
     except BaseException:
         for attachment in [entry for entry in entries if isinstance(entry, Attachment)]:
-            # The owner may have deleted it in the meantime.
+            # The owner may have deleted the attachment in the meantime.
             with suppress(NotFound):
                 await backend.files.attachments.delete(owner, attachment.id)
         raise
 
 
 async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:
-    """Return the agent named by a field. Other fields are ignored."""
+    """Return the agent that the text field `part` names. Return `agent` for any other field."""
     text = await part.text(TEXT_BYTES)
     if part.heading.name != AGENT:
         return agent
@@ -195,7 +195,7 @@ async def _store_file(backend: Backend, owner: str, part: FormPart, allowed: Fil
 
             async def pieces() -> AsyncGenerator[bytes]:
                 async for piece in part.pieces():
-                    # The storage rejects a file that is too large by itself, with its own reason.
+                    # The storage rejects a file that exceeds the quota by itself, with another reason.
                     if room is not None and reserve(len(piece)) > room >= part.size:
                         raise FileRefused(NO_ROOM, code="quota")
                     yield piece
@@ -206,7 +206,7 @@ async def _store_file(backend: Backend, owner: str, part: FormPart, allowed: Fil
 
 
 def _closing(response: Response) -> Response:
-    """Return the response with the connection closed, because the rest of the form stays unread."""
+    """Make the response close the connection, because the rest of the form stays unread."""
     response.headers["connection"] = "close"
     return response
 
@@ -234,8 +234,8 @@ async def delete_attachment(request: Request, id: AttachmentId) -> GoneShape:
 
 
 def attachment_row(files: FileService, attachment: Attachment) -> AttachmentShape:
-    """Return an attachment for its owner, with a new url."""
-    # Urls contain whole seconds.
+    """Return an attachment as its owner sees it, with a new url."""
+    # Drop the microseconds, because urls contain whole seconds.
     expires = files.clock().replace(microsecond=0) + timedelta(seconds=files.rules.url_seconds)
     return {
         "id": attachment.id,

@@ -1,6 +1,4 @@
-"""Routes of datasets: create, list, read, change, delete. Datasets that are not shared with a user do not exist for
-them.
-"""
+"""Routes of datasets: create, list, read, change, delete. A user sees only their own and shared datasets."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ DATASETS = "/api/v1/agent/datasets"
 ONE = f"{DATASETS}/{{id}}"
 NAME_CHARACTERS, DESCRIPTION_CHARACTERS = 200, 2_000
 USERS, USER_CHARACTERS = 1_000, 256
-# Per user. More would be unusable in a list, and each may be shared with up to USERS users.
+# Maximum datasets of a user. A longer list is unusable, and each dataset may be shared with up to USERS users.
 MOST_DATASETS = 1_000
 DatasetId = Annotated[str, in_path("The dataset's id, a UUID.")]
 DatasetName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
@@ -139,7 +137,7 @@ def _check_description(value: Json) -> str:
 
 
 def _check_users(value: Json) -> tuple[str, ...]:
-    """Return unique user names. It does not reveal whether they exist."""
+    """Return unique user names. Unknown names pass, because an error would reveal which users exist."""
     if not isinstance(value, list) or len(value) > USERS:
         raise WireError(where="sharedWith", problem=f"must be a list of up to {USERS:,} user names, or of `*`")
     names = list(dict.fromkeys([one for one in value if isinstance(one, str)]))

@@ -18,15 +18,15 @@ from starlette.exceptions import HTTPException
 
 from recto.errors import TooLarge, WireError
 
-# Minimum size of the pieces handed on, if available.
+# Minimum size of the pieces of a part, except for the last piece.
 PIECE = 65_536
-# Some clients send a preamble or an epilogue.
+# Maximum bytes before and after the parts. Some clients send a preamble or an epilogue.
 OUTSIDE_BYTES = 65_536
 HEADERS = 16
 BOUNDARY_BYTES = 200
 PARAMETER = re.compile(r';\s*([^\s;="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))\s*', re.DOTALL)
 ESCAPED = re.compile(r'\\(["\\])')
-# A name as of RFC 8187, such as `UTF-8''na%C3%AFve.txt`.
+# A file name in the form of RFC 8187, such as `UTF-8''na%C3%AFve.txt`.
 EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.*)", re.IGNORECASE | re.DOTALL)
 SILENT = "No more data of the form arrived for {seconds:g} s. Send it again without a pause."
 FIELDS_TOO_SLOW = "Form fields took longer than {seconds:g} s to arrive. Retry on a faster connection."
@@ -40,7 +40,8 @@ STOPPING = "The server is stopping and has stored no files of the form. Send it 
 class FormLimits:
     """Limits of a form: parts, bytes of each part's headers, total bytes (None: no limit), and seconds.
 
-    A file may pause for `seconds`, all other parts together may take `seconds`, and the whole form `form_seconds`.
+    A file may pause for up to `seconds`. All other parts together may take `seconds`, and the whole form
+    `form_seconds`.
     """
 
     parts: int = 1_000
@@ -67,7 +68,7 @@ _FormEvent: TypeAlias = Heading | bytes | _End
 
 
 class MultipartForm:
-    """A form that is read as it arrives, at most one chunk ahead of what was requested."""
+    """Streaming reader of a form. It reads at most one chunk ahead."""
 
     def __init__(self, stream: AsyncGenerator[bytes], content_type: str, limits: FormLimits) -> None:
         self._stream = stream
@@ -82,13 +83,13 @@ class MultipartForm:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Make readers fail because the server stops; waiting ones fail at once."""
+        """Make the current or next read fail, because the server is stopping."""
         self._is_stopped = True
         if self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(self._clock())
 
     async def parts(self) -> AsyncGenerator[FormPart]:
-        """Yield the parts in order. Unread rest of a part is skipped."""
+        """Yield the parts in order. Skip the unread bytes of each part."""
         count = 0
         while (event := await self._next()) is not None:
             if not isinstance(event, Heading):
@@ -125,12 +126,12 @@ class MultipartForm:
         return self._parts_parser.events.popleft()
 
     async def _wait(self) -> bytes:
-        """Return the next chunk. The wait counts against the current file, or against all other parts."""
+        """Return the next chunk, within the pause limit of a file or the total time of all other parts."""
         start, is_file = self._clock(), self._parts_parser.is_in_file
         seconds = self._limits.seconds if is_file else self._rest_seconds
         try:
             async with asyncio.timeout_at(min(start + seconds, self._end)) as self._timeout:
-                # A client that always has data ready would never time out.
+                # Compare the time as well, because the timeout never fires while data is always ready.
                 piece = await anext(self._stream, b"") if start < self._end and not self._is_stopped else None
         except TimeoutError:
             piece = None
@@ -168,7 +169,7 @@ class FormPart:
             yield b"".join(buffer)
 
     async def text(self, limit: int) -> str:
-        """Return a short text."""
+        """Return the part as text. Raise WireError if it exceeds `limit` bytes."""
         content = bytearray()
         async for piece in self.pieces():
             content += piece
@@ -178,7 +179,7 @@ class FormPart:
         return decode(bytes(content))
 
     async def skip(self, limit: int | None) -> bool:
-        """Skip the rest, up to `limit` bytes of the whole part. Returns True at its end."""
+        """Skip the rest of the part. Stop and return False once the part exceeds `limit` bytes."""
         while limit is None or self.size <= limit:
             if await self._next() is None:
                 return True

@@ -26,10 +26,10 @@ from recto.files.signing import FILES, expiry
 LINK_SECONDS = 60.0
 NO_FILE = "No file at this URL: the URL is wrong or has expired, or the file was deleted. Request a new URL."
 RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
-# Longer numbers exceed any size and are not parsed.
+# Maximum digits of a number to parse. Longer numbers exceed any file size.
 DIGITS = 18
 TAG = re.compile(r'(?:W/)?("[^"]*")')
-# Browsers' PDF viewers do not open in a sandbox; they run a PDF's scripts in their own.
+# No sandbox for PDF: browsers' PDF viewers do not open in one, and run a PDF's scripts in their own sandbox.
 PDF, POLICY, SANDBOX = "application/pdf", "default-src 'none'", "default-src 'none'; sandbox"
 SAFE = {
     "accept-ranges": "bytes",
@@ -87,7 +87,7 @@ def matches_tag(header: str | None, tag: str) -> bool:
 
 async def get_file(request: Request, id: FileId, name: FileName) -> Response:
     """Return a file by its signed url; no credential is needed. Supports `Range`."""
-    del id, name  # The signature covers them.
+    del id, name  # The signature covers both.
     files = backend_of(request).files
     target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
     try:
@@ -95,7 +95,7 @@ async def get_file(request: Request, id: FileId, name: FileName) -> Response:
         if attachment_id is None:
             raise NotFound(what="file", id="")
         attachment = await files.attachments.get(attachment_id)
-        # The response is valid as long as its URL.
+        # Clients may cache the response until its URL expires.
         seconds = max(0, expiry(request.query_params["signature"]) - int(files.clock().timestamp()) - 1)
         media, is_inline = served_as(attachment.mime_type)
         headers = {
@@ -113,7 +113,7 @@ async def get_file(request: Request, id: FileId, name: FileName) -> Response:
         if files.rules.redirects and (link := await files.attachments.link(attachment, LINK_SECONDS)):
             return RedirectResponse(link, headers={"cache-control": "no-store"})
         condition = request.headers.get("if-range")
-        # The whole file if If-Range names another version.
+        # Send the whole file if If-Range names another version.
         is_other = condition is not None and condition.strip() != headers["etag"]
         byte_range = Whole() if is_other else requested_range(request.headers.get("range"), attachment.size)
         return await _bytes(files, attachment, headers, byte_range)
@@ -142,7 +142,7 @@ async def _bytes(
 
 
 class _FileResponse(StreamingResponse):
-    """A response that closes the reader, even if it is never sent."""
+    """A response that closes the reader, even if sending fails."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
         super().__init__(_chain(first, rest), status, headers)

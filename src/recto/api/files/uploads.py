@@ -11,12 +11,12 @@ from recto.api.files.multipart import FormLimits, MultipartForm
 from recto.config.file_settings import UploadRules
 from recto.errors import LimitReached, TooLarge
 
-# Bytes of a rejected file that are skipped beyond the largest allowed size, to reach the next file.
+# Maximum bytes of a rejected file to skip beyond the size limit, to reach the next file.
 BEYOND_BYTES = 16 * 2**20
-# Bytes of a form beside its files.
+# Maximum bytes of a form besides its files.
 REST_BYTES = 2**20
 RETRY_SECONDS = 1.0
-# A hanging storage does not delay shutdown any longer.
+# Maximum time that a hanging storage delays shutdown.
 STOP_SECONDS = 5.0
 
 
@@ -78,7 +78,7 @@ class ActiveUploads:
             self._bytes -= Counter({owner: size})
 
     async def stop(self) -> None:
-        """End all uploads, including later ones, and wait for them."""
+        """Stop current and later uploads, and wait for the current ones to end."""
         self._is_stopped = True
         for form in self._forms:
             form.stop()
@@ -100,11 +100,11 @@ def _form_bytes(rules: UploadRules) -> int | None:
 
 
 def check_length(length: str | None, rules: UploadRules) -> None:
-    """Reject a form whose Content-Length exceeds the limit. Without one, the limit applies while reading."""
+    """Reject a form whose Content-Length exceeds the limit. `MultipartForm` checks the actual size."""
     most = _form_bytes(rules)
     if not length or not length.isascii() or not length.isdigit() or most is None:
         return
-    # A number with more digits is larger; it is not parsed.
+    # Compare the number of digits first, to avoid parsing a long number.
     if len(length) > len(str(most)) or int(length) > most:
         limits = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
         raise TooLarge(f"A form may contain {limits}; this one is larger. Send fewer or smaller files.")

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 THREADS = "/api/v1/agent/threads"
 THREAD_PATH = f"{THREADS}/{{id}}"
 ThreadId = Annotated[str, in_path("The thread's id, or an AG-UI client's name of it.")]
-# Never changes: a name must always map to the same thread.
+# Namespace of thread ids. It must never change, because a name must always map to the same thread.
 NAMES = uuid.UUID("5a0f6c1e-6b1d-4c53-9d1f-3f2f7f6a8e01")
 MAX_NAME = 512
-# Maximum characters of an unknown name in a message.
+# Maximum characters of an unknown name in an error message.
 NAME_CHARACTERS = 64
 
 
@@ -59,7 +59,8 @@ class TaskAccepted(TypedDict):
 async def admit_run(request: Request, run_request: RunRequest, *, fallback: str) -> TaskAccepted | Response:
     """Store a run or reject it. Respond with its ids, or with its events if the client prefers a stream.
 
-    `fallback` is the agent if neither the run nor its thread names one, in the language of the message.
+    `fallback` names the agent if neither the run nor its thread does. The server uses the agent's variant in the
+    language of the message.
     """
     if wants_stream(request.headers.get("accept", "")):
         return await stream_run(request, run_request, fallback=fallback)
@@ -107,7 +108,7 @@ async def _prepare(
     backend, owner, run_input = backend_of(request), user_of(request).name, run_request.input
     fallback = choose_localized_agent(request, run_input, fallback)
     find_repeated = partial(backend.store.runs.find_repeated, owner, run_input.run, run_request.digest)
-    # The files of a repeated request are not checked or stored again.
+    # Do not check or store the files of a repeated request again.
     if _has_files(run_input) and (repeated := await find_repeated()):
         return repeated.run
     try:
@@ -148,15 +149,15 @@ async def check_admission(
     agent = backend.agents.by_name.get(options.agent or (thread and thread.agent) or fallback, CHAT)
     _check_skill_options(agent, options, thread.skill if thread else None)
     # Raise NotFound for files in another user's thread (P5), and for answers to interrupts of a missing thread. Files
-    # are checked and fetched only in one's own threads or new ones.
+    # are checked and fetched only for new threads and the caller's own.
     is_missing = not thread.is_own if thread else bool(run_input.resume)
     if (_has_files(run_input) or run_input.resume) and is_missing:
         raise NotFound(what="thread", id=run_input.thread.lower())
     signed_files = await find_signed_files(backend.files, owner, run_input, agent.file_input)
     tools = backend.agents.tools_of(agent.name)
     schemas = tools.approval_schemas()
-    # Reject duplicate tool names, including the agent's own. Tools that need approval are exempt: clients ask by that
-    # name.
+    # Reject duplicate tool names, including the agent's own. Tools that need approval are exempt, because a client may
+    # declare a tool of the same name to show the question.
     own_names = tools.own_names() - schemas.keys()
     names: set[str] = set()
     for place, tool in enumerate(run_input.tools):
@@ -176,7 +177,7 @@ def _has_files(run_input: RunInput) -> bool:
 
 
 def _check_state(run_input: RunInput, limit: int) -> None:
-    """Limit the shared state, which the log and events contain as a whole."""
+    """Reject a shared state above the size limit, because the log and events contain all of it."""
     size = len(dump(run_input.state)) if run_input.state is not None else 0
     if size > limit:
         problem = f"has {size} bytes; the limit is {limit}. Keep only data in it that tools and clients share"
@@ -228,7 +229,7 @@ def _check_option(name: str, values: Collection[str], option: str) -> None:
 
 
 async def _check_changes(backend: Backend, run_input: RunInput, schemas: Mapping[str, str]) -> None:
-    """Reject changed arguments that do not fit the schema of the tool. The whole request is rejected."""
+    """Reject the request if changed arguments do not fit the schema of their tool."""
     changes = {place: item for place, item in enumerate(run_input.resume) if item.decision.arguments is not None}
     if not changes:
         return
@@ -241,7 +242,7 @@ async def _check_changes(backend: Backend, run_input: RunInput, schemas: Mapping
         if schema is not None and item.decision.arguments is not None:
             [advice] = await backend.runs.schemas.check([(item.decision.arguments, schema)])
             if advice is not None:
-                # The rest of the text addresses models.
+                # Drop the rest of the text, which addresses models.
                 problem = advice.partition("Call the tool again")[0].strip()
                 raise WireError(where=f"resume[{place}].payload.arguments", problem=f"cannot be used. {problem}")
 
@@ -271,7 +272,7 @@ def admitted_row(run: StoredRun) -> TaskAccepted:
 
 
 async def check_daily_tokens(backend: Backend, owner: str) -> None:
-    """Raise LimitReached if a user has spent the tokens of the day."""
+    """Raise LimitReached if a user has reached the daily token limit."""
     limit, now = backend.runs.bounds.user_tokens, backend.clock()
     if not limit:
         return
@@ -281,10 +282,10 @@ async def check_daily_tokens(backend: Backend, owner: str) -> None:
 
 
 def thread_of(owner: str, name: str) -> str:
-    """Return the thread id of a user's thread name. Users with equal names have separate threads."""
+    """Return the thread id for a user's thread name. The same name gives each user a different thread."""
     if UUID.fullmatch(name):
         return name.lower()
-    # User names contain no line break.
+    # User names contain no line break, so this combination is unambiguous.
     return str(uuid.uuid5(NAMES, f"{owner}\n{name}"))
 
 

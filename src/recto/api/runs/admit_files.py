@@ -50,7 +50,7 @@ class StorableRequest:
     new_ids: tuple[str, ...] = ()
 
     def refs(self, response_id: str) -> tuple[FileRef, ...]:
-        """Return the file ids of the turn (F4). Files of client tool results go by their attachment ids."""
+        """Return the file references of the turn (F4). Files in client tool results keep their attachment ids."""
         users = [message for message in self.input.messages if isinstance(message, UserMessage)]
         user_refs = [ref for user in users for ref in refs_of(user, response_id, self.attachments)]
         results = [message for message in self.input.messages if isinstance(message, ToolMessage)]
@@ -58,14 +58,14 @@ class StorableRequest:
         return (*user_refs, *[ref_to(one, id) for id, one in self.attachments.items() if Key(key=id) in sources])
 
     async def drop(self, backend: Backend, owner: str) -> None:
-        """Delete the new attachments of a rejected request, unless another run uses them by now."""
+        """Delete the new attachments of a rejected request that no other run uses by now."""
         await _drop(backend, owner, self.new_ids)
 
 
 async def find_signed_files(
     service: FileService, owner: str, run_input: RunInput, rules: FileInput
 ) -> Mapping[Source, Attachment]:
-    """Return the attachments of signed urls. Raises Refused for a url that is neither signed nor allowed."""
+    """Return the attachments of signed urls. Raises InvalidRequest for a url that is neither signed nor allowed."""
     attachments: dict[Source, Attachment] = {}
     for where, file in files_in(run_input.messages):
         if isinstance(file.source, Data):
@@ -74,20 +74,20 @@ async def find_signed_files(
         try:
             attachments[file.source] = await service.attachments.find(owner, id or "")
         except NotFound:
-            # Not signed here, or an attachment of another user.
+            # This server did not sign the url, or the attachment belongs to another user.
             if not _is_foreign(service, file, rules):
                 raise InvalidRequest(NOT_SIGNED, where=where) from None
     return attachments
 
 
 def _is_foreign(service: FileService, file: File, rules: FileInput) -> bool:
-    """Return True if a file is to be fetched from another server."""
+    """Return True if a file must be fetched from another server."""
     if not isinstance(file.source, Url) or not rules.is_on or not rules.urls:
         return False
     try:
         return not is_same_server(read_url(file.source.url), read_url(_own_url(service)))
     except FileRefused:
-        # The error is reported when the file is fetched.
+        # `store_files` reports the invalid url.
         return True
 
 
@@ -99,14 +99,14 @@ async def store_files(
     *,
     signed_files: Mapping[Source, Attachment],
 ) -> StorableRequest:
-    """Store all files that are not in `signed_files`. One unacceptable file rejects the request and leaves nothing."""
+    """Store all files that are not in `signed_files`. If one is rejected, delete the others and reject the request."""
     files = list(files_in(run_request.input.messages))
     if not files:
         return _storable(run_request, {})
     foreign = [
         (where, file) for where, file in files if isinstance(file.source, Url) and file.source not in signed_files
     ]
-    # Before anything is stored: a rejection here leaves nothing behind.
+    # Check all urls before anything is stored.
     for where, file in foreign:
         try:
             check_url(_url(file), rules.urls, _own_url(backend.files))
@@ -127,7 +127,7 @@ async def store_files(
         if problem:
             raise problem
         attachments = {**signed_files, **new_files}
-        # Stored bytes may have been uploaded for another agent; two urls may lead to one file.
+        # Check again, because a new file may turn out to be one that was stored for another agent.
         _check_rules(files, attachments, rules)
         return _storable(run_request, attachments, _new_ids(new_files))
     except BaseException:
@@ -147,7 +147,7 @@ def _storable(
 
 
 def _check_count(run_input: RunInput, attachments: Mapping[Source, Attachment], rules: FileInput) -> None:
-    """Reject too many files. Two urls of one file count once."""
+    """Reject a message with too many files. Two urls of one file count once."""
     for place, message in enumerate(run_input.messages):
         sources = [file.source for file in clean_files(message)] if isinstance(message, UserMessage) else []
         count = len({attachments[source].id if source in attachments else source for source in sources})
@@ -167,7 +167,7 @@ def _check_rules(files: Sequence[tuple[str, File]], attachments: Mapping[Source,
 async def _fetch_files(
     backend: Backend, owner: str, files: Sequence[tuple[str, File]], rules: FileInput
 ) -> tuple[Mapping[Source, Attachment], BaseException | None]:
-    """Fetch files concurrently, each url once. Return them once all fetches have ended, and the error if any failed."""
+    """Fetch files concurrently, each url once. When all have ended, return the attachments and the first error."""
     if not files:
         return {}, None
     first = {file.source: (where, file) for where, file in reversed(files)}
@@ -189,7 +189,7 @@ async def _fetch_files(
         elif file.kind == "image" and result.kind != "image":
             text = f"{result.name}: {NOT_AN_IMAGE.format(kind=result.kind)}"
             problems.append(InvalidRequest(text, where=where))
-    # A quota error may be caused by another file that failed; report that one first.
+    # Report quota errors last, because a file that failed for another reason may have caused them.
     problems.sort(key=lambda problem: isinstance(problem, LimitReached))
     return attachments, next(iter(problems), None)
 
@@ -207,7 +207,7 @@ async def _fetch_one(backend: Backend, owner: str, file: File, where: str, rules
                 allowed=rules,
                 declared_type=response.mime_type or file.mime_type,
                 room=max(0, quota - await backend.store.files.total_bytes(owner)) if quota else None,
-                # The same message continues its turn (P3), so it must name the same attachment.
+                # Reuse a stored attachment: a repeated message must name the same one to continue its turn (P3).
                 once=True,
             )
             return await service.attachments.receive(upload, response.pieces)

@@ -1,6 +1,6 @@
 """Routes for standard AG-UI clients (P15): the client's whole message list in, the events of a run out.
 
-New messages start a run. A list without any returns a snapshot of the thread.
+New messages start a run. A list without new messages returns a snapshot of the thread.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from recto.conversation.messages import Message, ToolMessage, UserMessage
 from recto.errors import InvalidRequest, NotFound, TooLarge, WireError
 
 AG_UI = "/api/v1/agent/ag-ui"
-# Limit of objects and arrays of a body: all are parsed, although only new messages are used.
+# Maximum objects and arrays of a body. The whole list is parsed, although only new messages are used.
 MOST_PARTS = 1_000_000
 # Larger bodies are parsed in a thread, because hashing their files takes time.
 LARGE = 2**20
-# Unusable parts that the server omits from a message before it rejects the request.
+# Maximum number of unusable parts to omit. With more, the server rejects the request.
 MOST_LEFT_OUT = 10
 LEFT_OUT = "An attachment of the user's could not be used. Tell them so"
 LONG_TEXT = "RunAgentInput payload exceeds size limit"
@@ -149,7 +149,7 @@ def _parse(owner: str, body: bytes, agent: str | None) -> _ClientList:
         props = {"multitask": INTERRUPT, **(props or {}), **({"agent": agent} if agent else {})}
     request = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
     if len(body) > MAX_BYTES:
-        # Inline files have a limit of their own.
+        # Subtract inline files, which have their own limit.
         contents = [content for message in new.messages if isinstance(content := message.get("content"), list)]
         sizes = [len(data) for content in contents for part in content if (data := _inline_data(part))]
         if len(dump(request)) - sum(sizes) > MAX_BYTES:
@@ -171,7 +171,7 @@ async def _has_new(request: Request, client_list: _ClientList) -> bool:
     if client_list.value.get("resume"):
         return True
     backend, thread = backend_of(request), str(client_list.value["threadId"])
-    # They are validated once they are known to be used
+    # Outlines of the messages are enough to tell which are new. Only those are validated later.
     messages = list[Message]()
     for message in client_list.new.messages:
         id, call = str(message.get("id")), str(message.get(agui.field_name(message, "toolCallId")))
@@ -209,7 +209,7 @@ async def _stream_snapshot(request: Request, client_list: _ClientList) -> Respon
 
 
 def _with_list_position(error: WireError | InvalidRequest, places: Sequence[int]) -> WireError | InvalidRequest:
-    """Return a problem with the position of its message in the client's list."""
+    """Return the error with the position of its message in the client's list, not in the list of new messages."""
     match = IN_MESSAGE.match(error.where)
     if match is None or int(match[1]) >= len(places):
         return error

@@ -17,14 +17,14 @@ from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, objects
 from recto.errors import InvalidRequest, TooLarge, WireError
 
-# Limit of objects and arrays of a body: all are parsed, although only the last user message is used.
+# Maximum objects and arrays of a body. All messages are parsed, although only the last user message is used.
 MOST_PARTS = 65_536
 # Request fields that become options of the run.
 OPTIONS = ("skill", "voice_mode", "timezone")
 NO_MESSAGE = "is missing. Send the text as `message`, or as the last user message of `messages`"
 LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload files, and send their URLs."
 TOO_DEEP = "is nested too deep to be stored"
-# Field names of the run that correspond to those of the request.
+# Prefixes of run fields that correspond to fields of the request.
 CONTENT, PROPS = "messages[0].content", "forwardedProps."
 MESSAGES = (
     "Messages with `role` and `content`. Without `message`, the server reads the last one with the role `user`: its "
@@ -65,7 +65,7 @@ async def chat(request: Request) -> Response:
     not repeat one blindly after a lost response: `POST /api/v1/agent/runs` has ids for that.
     """
     backend = backend_of(request)
-    # Clients send the whole history; the run's own part stays within the usual limits.
+    # Allow a large body, because clients send the whole history. The new message has the usual limits.
     body = await read_body(request, backend.bodies.chat_bytes, "Request body")
     value = as_object(parse_json(body, MOST_PARTS), "body")
     message = ChatMessage(content=_text(value, "message"), where="message")
@@ -92,7 +92,7 @@ async def chat(request: Request) -> Response:
 
 
 def _last_user_message(messages: Sequence[Json]) -> ChatMessage | None:
-    """Return the last user message. Earlier ones are not validated; its parts are validated with the run."""
+    """Return the last user message. Earlier messages are not validated. `check_run` validates the parts."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if not isinstance(message, dict):
@@ -120,7 +120,7 @@ def _is_empty(content: str | Sequence[Object]) -> bool:
 
 
 def _request_field(where: str, message: ChatMessage) -> str:
-    """Return the request field of a field of the run."""
+    """Return the request field from which a field of the run was made."""
     if where == "messages":
         return message.where
     return message.where + where.removeprefix(CONTENT) if where.startswith(CONTENT) else where.removeprefix(PROPS)

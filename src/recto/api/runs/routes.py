@@ -25,10 +25,10 @@ from recto.errors import NotFound, WireError
 from recto.store.ports import Cancel, StoredRun
 
 RUNS = "/api/v1/agent/runs"
-# Fields that apply to the previous run only, and those of its `forwardedProps`.
+# Fields, and names in `forwardedProps`, that a continuation does not inherit from the previous run.
 OF_RUN = ("state", TRACEPARENT, NOTES)
 ONE_TIME_PROPS = ("skill", "scenario", "multitask")
-# Event numbers are short; Python rejects numbers of thousands of digits.
+# Maximum digits of an event number. Python raises an error for thousands of digits.
 MAX_DIGITS = 18
 RunId = Annotated[str, in_path("The run's id: its `taskId`, or the `runId` of its request.")]
 RunStatus: TypeAlias = Literal["queued", "running", "finished", "waiting", "cancelled", "failed"]
@@ -191,14 +191,14 @@ async def get_events(
     join: Annotated[bool, in_query("Begin with the conversation so far, unless you name your last event.")] = False,
 ) -> Response:
     """Stream a run's events after a number, during the run or later; or join it after the conversation so far."""
-    # Parse the number of the last event a reader has
+    # Parse the number of the last event that the reader has.
     text = last_event_id or after or "0"
     if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
     number = min(int(text), 2**31 - 1)
     run = await find_run(request, id)
     if run.status != "ended" and number > run.last_event:
-        # Its reader would miss the next events.
+        # A reader with a later number would miss the next events.
         problem = f"is {number}, but the newest event of this run is number {run.last_event}"
         raise WireError(where="Last-Event-ID", problem=problem)
     backend = backend_of(request)

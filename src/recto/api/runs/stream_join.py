@@ -77,7 +77,7 @@ async def join_stream(
 ) -> Response:
     """Stream the conversation with its open messages, then the run's events to its end.
 
-    Clients resume from the first numbered event; those before it only make sense as a whole.
+    Only the last event of the conversation has a number to resume from, because its events form one unit.
     """
     backend = backend_of(request)
     with backend.runs.streams.hold(run.owner) as stack:
@@ -118,7 +118,7 @@ async def _one_batch(bodies: Sequence[bytes], last: int = 0) -> AsyncGenerator[S
 
 
 def _number_last(bodies: Sequence[bytes], last: int) -> list[StoredEvent]:
-    """Number only the last event: a reader that disconnects before it starts over."""
+    """Number only the last event, so that a reader that disconnects earlier starts over."""
     *before, end = bodies
     return [*[StoredEvent(number=0, body=body) for body in before], StoredEvent(number=last, body=end)]
 
@@ -132,7 +132,7 @@ async def _join_events(backend: Backend, progress: RunSnapshot) -> AsyncGenerato
     async with aclosing(backend.runs.hub.follow(run.id, progress.last, last=None)) as batches:
         async for batch in batches:
             if batch and not progress.has_input:
-                # The run's input has entered the log since; no event announces it.
+                # The log has the run's input by now. No event announces this, so send the conversation again.
                 progress = await backend.store.events.read_snapshot(run)
                 yield _number_last(await _conversation_events(backend, progress), progress.last)
                 continue
@@ -142,14 +142,14 @@ async def _join_events(backend: Backend, progress: RunSnapshot) -> AsyncGenerato
 async def _conversation_events(backend: Backend, progress: RunSnapshot) -> Sequence[bytes]:
     context = await render_context(backend, progress.run.thread, progress.run.agent)
     bodies = [event.body for event in progress.events]
-    # Encoding a long thread takes a while.
+    # Encode in a thread, because a long conversation takes a while.
     return await asyncio.to_thread(join_events, progress.log, bodies, context)
 
 
 async def ended_events(backend: Backend, run: StoredRun) -> Sequence[bytes]:
-    """Return events for a run whose own events were deleted."""
+    """Return substitute events for a run whose own events were deleted."""
     counts = load_object(run.usage) if run.usage else None
-    # Events have no field for a price.
+    # Omit the price, because events have no field for it.
     usage = {name: count for name, count in counts.items() if isinstance(count, int)} if counts else None
     ended_run = EndedRun(
         thread=run.thread, run=run.name, outcome=run.outcome or "", events=run.last_event, error=run.error, usage=usage

@@ -22,13 +22,13 @@ from recto.store.ports import StoredEvent, StoredRun
 
 WEIGHT = re.compile(r"q\s*=\s*([01](?:\.\d{0,3})?)")
 HEADERS = (
-    # Without a charset: some clients reject others.
+    # Without a charset parameter, because some clients reject it.
     (b"content-type", STREAM_MEDIA.encode()),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
 HEARTBEAT = b":\n\n"
-# Maximum size of a write; unread data stays in the server.
+# Maximum size of a write. The server buffers a write until the client has read it.
 PIECE_BYTES = 65_536
 RETRY_SECONDS = 5.0
 OF_USER = (
@@ -40,7 +40,7 @@ OF_SERVER = "This server has {most} event streams open, which is the limit. Try 
 
 @dataclass(frozen=True, kw_only=True)
 class EventRenderer:
-    """Rendering of stored events for a client: by their bytes, or by the log view that a snapshot marker names."""
+    """Functions that render events for a client: `render` stored bytes, `view` the log view of a snapshot marker."""
 
     render: Callable[[bytes], bytes]
     view: Callable[[StoredRun, ViewSnapshot], Awaitable[bytes]]
@@ -64,7 +64,7 @@ class OpenStreams:
 
     @contextmanager
     def hold(self, user: str) -> Generator[ExitStack]:
-        """Count a stream until the yielded stack is closed; the stream takes it over.
+        """Count a stream until the yielded stack is closed. The stream takes the stack over with `pop_all`.
 
         Raises LimitReached at the user's limit, ServerFull at the server's.
         """
@@ -77,7 +77,7 @@ class OpenStreams:
 
             @stack.callback
             def release() -> None:
-                # Subtraction drops zero counts.
+                # Counter subtraction drops zero counts.
                 self._users -= Counter({user: 1})
 
             yield stack
@@ -92,10 +92,10 @@ def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, stack: E
 def stream_again(
     run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, stack: ExitStack
 ) -> EventStream:
-    """Stream substitute events for a run whose own events were deleted. The last one keeps its number."""
+    """Stream substitute events for a run whose own events were deleted. The last event keeps its number."""
 
     async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
-        # A run that ended before it started has fewer event numbers than substitutes.
+        # A run that ended before it started has too few event numbers: send only the first and last substitute.
         substitutes = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
         numbers = enumerate(substitutes, start=run.last_event - len(substitutes) + 1)
         yield [StoredEvent(number=number, body=body) for number, body in numbers if number > after]
@@ -118,9 +118,9 @@ def wants_stream(accept: str) -> bool:
 
 
 class EventStream(Response):
-    """A response that sends events until the last one or until the client disconnects. `run` is their run.
+    """A response that sends events until the last one or until the client disconnects. `run` is the run of the events.
 
-    It releases `stack` even if it is never sent.
+    Closes `stack` at the end, even if sending fails.
     """
 
     def __init__(
@@ -148,9 +148,9 @@ class EventStream(Response):
         is_over = False
         async with aclosing(self._events) as batches:
             async for batch in batches:
-                # The last event and the end share a packet, which wakes the client once less.
+                # Send the last event and the end in one packet, so that the client wakes only once.
                 is_over = bool(batch) and ends_run(batch[-1].body)
-                # Nobody can resume from an event without a number; the client starts over.
+                # An event numbered 0 gets no id: clients cannot resume from it, and start over.
                 events = [
                     (b"id: %d\n" % event.number if event.number else b"")
                     + b"data: %b\n\n" % self._render.render(event.body)
@@ -175,7 +175,7 @@ class EventStream(Response):
 
 
 async def run_until_disconnect(receive: Receive, work: Coroutine[None, None, None]) -> bool:
-    """Run `work` until the client disconnects. Returns False if it did.
+    """Run `work` until the client disconnects. Returns True if `work` ended first.
 
     One extra task watches for the disconnect, which is cheaper than a task group.
     """

@@ -50,7 +50,7 @@ NOT_STORED = "a preview stores nothing. Upload this file first, and name the URL
 OTHER_THREAD = "differs from the thread in the path. Omit it, or name the same thread"
 NO_AGENT = "The agent {name!r} of this thread no longer exists. Name another in forwardedProps.agent."
 ACTIVE_RUN = "A run of this thread is active. This page lacks its further output."
-# Defaults of a request. Nothing is stored under the id.
+# Run id and message of a preview request without them. Nothing is stored under the id.
 NAME, EMPTY_MESSAGE = "preview", [{"id": "nothing", "role": "user", "content": ""}]
 CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
 OtherNumber = Annotated[int, in_path("The number of the later call, in its run.", ge=1, le=2**31 - 1)]
@@ -263,7 +263,7 @@ async def get_call(
         return Response(page_of(call), media_type=JSON_MEDIA)
     row = call_row(call.summary, full=is_operator(request))
     limits = room_row(backend, run.agent, row["model"], row["tokens"] or 0)
-    # Pages may be large; other requests run meanwhile.
+    # Parse a large page in a thread, so that other requests run meanwhile.
     return {**row, **limits, **await asyncio.to_thread(_page_row, call)}
 
 
@@ -278,7 +278,7 @@ async def compare_calls(
     second = await find_run(request, run) if run is not None else first
     store = backend_of(request).store
     before, after = await store.calls.read(first.id, n), await store.calls.read(second.id, other)
-    # Pages may be large; other requests run meanwhile.
+    # Compare large pages in a thread, so that other requests run meanwhile.
     result = await asyncio.to_thread(lambda: difference(sent_page(before), sent_page(after)).row())
     return {"before": _comparison_row(first, before), "after": _comparison_row(second, after), **result}
 
@@ -344,7 +344,7 @@ def _row(run: StoredRun, preview: Preview, notes: Sequence[str]) -> Mapping[str,
 
 
 def _page_row(call: CheckedCall) -> Mapping[str, Json]:
-    # The manifest gets the first words of each part, if the page exists.
+    # Add the first words of each part to the manifest, if the page exists.
     manifest = load_object(call.summary.manifest) if call.summary.manifest is not None else None
     if manifest is not None:
         parts = cast("Sequence[Mapping[str, Json]]", manifest.get("parts", ()))
@@ -386,7 +386,7 @@ def call_row(call: CallSummary, *, full: bool) -> CallRow:
 
 
 def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:
-    """Return the limits of a page with `tokens` tokens. The agent may be deleted by now."""
+    """Return the limits of a page with `tokens` tokens. A deleted agent has the default limits."""
     known_agent = backend.agents.by_name.get(agent)
     window = backend.models.windows.get(model, WorkSettings.window)
     compact = known_agent.compacting(window) if known_agent else CompactSettings(window=window)
@@ -412,7 +412,7 @@ async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
     yield har_beginning(version("recto"))
     comma = b""
     for call in await store.calls.list_summaries(run.id):
-        # Deleted in the meantime.
+        # Skip a call that was deleted in the meantime.
         with suppress(NotFound):
             yield comma + dump(har_entry(_exported_call(request, run, await store.calls.read(run.id, call.number))))
             comma = b","

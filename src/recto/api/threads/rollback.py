@@ -149,10 +149,10 @@ async def roll_back_thread(request: Request, id: ThreadId) -> RolledBackShape:
 
 
 async def _changed_files(backend: Backend, rollback: ThreadRolledBack) -> Sequence[FileChangeRow] | None:
-    """Return the workspace files to restore. The rollback stands even if this fails."""
+    """Return the workspace files that can be restored. A failure is logged and does not undo the rollback."""
     try:
         changes = await changes_since(backend, rollback.thread, rollback.message.id)
-    # Any failure, such as a busy database: the response still has the text to edit.
+    # Catch any failure, such as a busy database, because the response must contain the text to edit.
     except Exception as error:
         is_expected = isinstance(error, OSError | RectoError)
         thread = rollback.thread.id
@@ -225,7 +225,7 @@ async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
         raise NotFound(what="snapshot of files", id=message or snapshot or "")
     workspace, terminal = _workspace(backend, thread), backend.files.terminal
     async with lock_of(workspace.folder):
-        # Checked under the lock: a run takes a snapshot before it changes files, and waits for the lock.
+        # Check under the lock, which a run needs for its snapshot before it changes files.
         if await backend.store.runs.list_open(owner, thread.id):
             raise Conflict(ACTIVE_RUN)
         if is_busy(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
@@ -238,7 +238,7 @@ async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
 def _restore(
     snapshots: Snapshots, workspace: Workspace, thread: str, before: FolderState, paths: Collection[str] | None
 ) -> tuple[str, RestoreResult]:
-    """Restore files and return the id of the snapshot that undoes this, which is saved first."""
+    """Save a snapshot and restore files. Return the id of the snapshot, which undoes the restore."""
     undo, now = snapshots.save_undo(workspace, thread, before)
     plan = RestorePlan(before=before, now=now, content=partial(snapshots.content, thread), paths=paths)
     return undo, restore(workspace, plan)
@@ -247,7 +247,7 @@ def _restore(
 def _parse_source(body: Mapping[str, Json]) -> tuple[str | None, str | None, Collection[str] | None]:
     """Return the message or snapshot of a request, and its paths; None means all files.
 
-    An unknown name may be a typo that would restore all files, so it is rejected.
+    Reject unknown fields, because a misspelt `paths` would restore all files.
     """
     names = [field_name(body, name) for name in FIELDS]
     unknown = next((name for name in body if name not in names), None)
@@ -276,9 +276,9 @@ async def changes_since(backend: Backend, thread: StoredThread, message: str) ->
 
 
 async def copy_files(backend: Backend, fork: StoredThread, source: str, before: str | None) -> None:
-    """Copy the files of the source thread, as before a message, to a fork. A shared workspace is not copied.
+    """Copy the source thread's files, as they were before a message, to a fork. Skip a shared workspace.
 
-    All or no files are copied, even if the process is killed. A failure is logged; the fork exists anyway.
+    All or no files are copied, even if the process is killed. A failure is logged and does not undo the fork.
     """
     workspaces, snapshots = backend.files.workspaces, backend.files.snapshots
     if workspaces is None or not _workspace(backend, fork).is_own:
@@ -291,7 +291,7 @@ async def copy_files(backend: Backend, fork: StoredThread, source: str, before: 
                 return
 
             def rewind(folder: Path) -> None:
-                """Restore the earlier state in the copy, which is in `folder` until it is complete."""
+                """Restore the earlier state in `folder`, which holds the copy until it is complete."""
                 if snapshots and state:
                     copied = replace(new, folder=folder)
                     content = partial(snapshots.content, source)
@@ -312,9 +312,9 @@ def _workspace(backend: Backend, thread: StoredThread) -> Workspace:
 
 
 async def _state_before(backend: Backend, thread: StoredThread, message: str, source: str = "") -> FolderState | None:
-    """Return the files before the turn of a message, which may be out of view by now.
+    """Return the files as they were before the turn of a message, even if the message is no longer visible.
 
-    None without a snapshot, or if it is of another folder than the current workspace.
+    None if there is no snapshot, or if the snapshot is of another folder than the current workspace.
     """
     id, snapshots = source or thread.id, backend.files.snapshots
     if snapshots is None or backend.files.workspaces is None or NUL in message:

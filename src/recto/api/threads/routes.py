@@ -314,7 +314,7 @@ def stop(service: RunService, runs: Sequence[StoppedRun]) -> None:
         service.cancel(run.id)
         begin = () if run.last_event else encode_event(RunStarted(thread=run.thread, run=run.name))
         end = encode_event(RunFinished(thread=run.thread, run=run.name, outcome="cancelled"))
-        # Not stored: the run is deleted, so its event numbers are never reused.
+        # The events are not stored. The run is deleted, so their numbers are never reused.
         events = enumerate((*begin, *end), start=run.last_event + 1)
         service.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in events])
 
@@ -322,7 +322,7 @@ def stop(service: RunService, runs: Sequence[StoppedRun]) -> None:
 async def _thread_with_calls(backend: Backend, thread: StoredThread) -> ThreadShape:
     refs = await backend.store.files.list_refs(thread.id)
     queued = await backend.store.messages.list_queued(thread.id, backend.bodies.queued_bytes)
-    # While a run is active, it handles its calls itself.
+    # Report no pending calls while a run is active, because the run handles them.
     turn = View(entries=tuple(await backend.store.log.read_turn(thread.id)) if thread.active is None else ())
     state = await backend.store.log.read_state(thread.id)
     url_of = backend.files.urls(refs)
@@ -341,10 +341,13 @@ async def _thread_with_calls(backend: Backend, thread: StoredThread) -> ThreadSh
 
 
 def _pending_calls(turn: View, context: RenderContext, agent: Agent | None, now: datetime) -> Sequence[PendingCall]:
-    """Return the client calls whose results the next run accepts, with URLs instead of file ids as in events (F8)."""
+    """Return the client calls whose results the next run accepts.
+
+    Their arguments contain URLs in place of file ids, as in events (F8).
+    """
     replies = [message.time for message in turn.messages if isinstance(message, AssistantMessage)]
     expires = None
-    # Without its agent, a call has no deadline.
+    # If the agent was deleted, calls have no deadline.
     if agent and replies and replies[-1]:
         deadline = replies[-1] + timedelta(seconds=agent.limits.client_seconds)
         if now > deadline:

@@ -106,7 +106,7 @@ async def get_history(
     has_files = any(isinstance(part, File) for message in messages for part in message.parts)
     refs = await backend.store.files.list_refs(page.thread) if has_files and page.thread else ()
     url_of, locale = backend.files.urls(refs), DEFAULT_LOCALE
-    # Hints are in the language of the thread's agent; user messages have none.
+    # Hints are in the language of the thread's agent. User messages have no hints.
     if page.thread and not all(isinstance(message, UserMessage) for message in page.messages):
         locale = backend.agents.locale(await backend.store.threads.get_agent(owner, page.thread))
     rows = [history_row(message, url_of, locale) for message in page.messages]
@@ -124,7 +124,7 @@ async def get_history(
 
 
 def queued_row(queued: QueuedMessage, url_of: FileUrlSigner) -> HistoryMessageShape:
-    """Return a queued user message. It has no number yet."""
+    """Return the row of a queued user message, which has no number yet."""
     row = history_row(queued.message, url_of) | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
     return cast("HistoryMessageShape", row)
 
@@ -143,7 +143,7 @@ async def get_messages(
     query = MessagesQuery(thread=thread, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
     page = await backend.store.messages.read_page(user_of(request).name, replace(query, with_runs=details))
     context = await render_context(backend, thread, page.thread.agent)
-    # The page is bounded already; cutting it again would lose messages.
+    # The query has limited the page already. A second limit would lose messages.
     context = replace(context, most_bytes=None)
     render = partial(detailed_rows, runs=page.runs) if details else message_rows
     rows = await asyncio.to_thread(render, View(entries=page.entries), context)

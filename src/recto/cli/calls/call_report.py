@@ -22,13 +22,13 @@ from recto.conversation.json import Json, Object, as_object, objects
 from recto.page.manifest import Manifest, Part, read_manifest
 from recto.page.manifest_rows import PAGE, RULE_NAMES, link_of, why
 
-# Groups of more unchanged parts share a line; most folded parts to list.
+# Groups of more than FEW unchanged parts share a line. MANY is the maximum number of folded parts to list.
 FEW, MANY = 3, 12
 BAR_WIDTH = 76
 DECISION_KEPT = "kept"
 # Last characters of an id, enough to tell messages apart.
 ID_CHARACTERS = 8
-# `tool` already names tool definitions.
+# Kind of a message by role. Tool messages are results, because the kind `tool` means tool definitions.
 ROLES = {"tool": "result"}
 STYLES: Mapping[str, str] = {"folded": "cyan", "cut": "yellow", "repaired": "yellow", "dropped": "red"}
 SIGNS = {"added": "+", "gone": "-", "changed": "~", "same": "="}

@@ -26,9 +26,9 @@ SendRequest: TypeAlias = Callable[[str, Object | None], Awaitable[Object]]
 
 
 def context_view(row: Object) -> RenderableType:
-    """Render the next page of a thread: composition, room, folded parts and savings."""
+    """Render the next page of a thread: composition, context window, folded parts and savings."""
     page = call_report.read_page_report(row)
-    # The note that there is nothing to answer yet is omitted
+    # Omit the last note if there is nothing to answer yet, which it says.
     notes = [str(note) for note in as_list(row.get("notes", ()), "notes")]
     texts = translations("notes")
     return Group(
@@ -140,14 +140,14 @@ async def report_context(request: SendRequest, thread: str, agent: str | None) -
 
 
 async def report_call(request: SendRequest, thread: str, number: int) -> RenderableType:
-    """Report on a call, counted from the newest (1), and its difference from the previous one."""
+    """Report on a call and its difference from the previous call. Number 1 is the newest call."""
     try:
         answer = await request(f"/threads/{thread}/calls?limit={MOST_CALLS}", None)
     except RequestRefused as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         answer = {"calls": ()}
-    # Newest first.
+    # The API returns the newest call first.
     calls = [row for _path, row in objects(answer.get("calls"), "calls")]
     if not calls:
         return Text(_("There are no model calls in this thread yet. Send a message first."))

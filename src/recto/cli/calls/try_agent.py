@@ -72,7 +72,7 @@ class AgentTrial:
             problem = error
         finally:
             runs = tuple([str(event["runId"]) for event in events if event["type"] == "RUN_STARTED"])
-            # The tool events of each reply.
+            # Group the tool events by reply.
             replies: list[list[Mapping[str, Json]]] = [[]]
             for event in events:
                 if str(event["type"]).startswith(("TOOL_CALL", "TEXT_MESSAGE_START")):

@@ -72,7 +72,7 @@ class Approvals:
             session.expect(await session.api.start_run(thread, session.props(), messages=[], resume=answers))
         except RequestRefused as error:
             session.notify(str(error), "red")
-            # The user may fix invalid arguments, or another client was faster.
+            # Allow asking again, because the user may fix invalid arguments, or another client was faster.
             self._ids = ()
         except RectoError as error:
             session.notify(str(error), "red")

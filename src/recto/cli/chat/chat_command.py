@@ -82,7 +82,7 @@ def chat(
     """
     options = FolderOptions(data=data, agents=agents, workspace=workspace, mode=mode, config=config)
     folder = FolderServer(options, context.obj, os.environ)
-    # A command-line option also overrides environment variables of other settings.
+    # --data takes precedence over the server URL in the environment.
     url = server or (None if data else os.environ.get(URL))
 
     def find() -> ServerLocation:
@@ -107,7 +107,7 @@ def chat(
 
             asyncio.run(ChatTerminal(find, settings, os.environ).run(agent, resume))
         except KeyboardInterrupt:
-            # No run or screen handles it.
+            # Ctrl-C at a moment when neither a run nor the chat screen handles it.
             raise typer.Exit(FAILED) from None
         finally:
             folder.stop()

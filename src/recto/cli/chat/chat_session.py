@@ -38,7 +38,7 @@ class ChatThread:
     # Agent requested for the next message, and the agent that answers without a request.
     requested_agent: str | None = None
     agent: str = ""
-    # False for a new thread: the server does not know it yet.
+    # False for a new thread, which the server does not know yet.
     is_started: bool = False
     skill: str | None = None
     next_skill: str | None = None
@@ -46,7 +46,7 @@ class ChatThread:
     last_message: str | None = None
     followed_runs: set[str] = field(default_factory=set[str])
     expected_runs: set[str] = field(default_factory=set[str])
-    # Unsent text of runs that have not started, by run.
+    # Text of queued messages, by run.
     pending: dict[str, str] = field(default_factory=dict[str, str])
     model: str = ""
     tokens: int | None = None
@@ -69,12 +69,12 @@ class ChatSession:
         # Context windows by model.
         self._windows: dict[str, int] = {}
         self._runs: asyncio.Queue[str] = asyncio.Queue()
-        # The task that follows a run, and a lock held by whoever uses the thread: following it or entering another one.
+        # The task that follows a run. Following a run and switching threads hold the lock.
         self._follow_task: asyncio.Task[None] | None = None
         self._thread_lock = asyncio.Lock()
         # Agent of new threads without a requested agent.
         self.default_agent = ""
-        # Set once the server answers; messages on their way to it.
+        # `ready` is set once the server answers. `sending` lists messages that it has not accepted yet.
         self.ready = asyncio.Event()
         self.sending: list[str] = []
         # Receives the calls that wait for approval.
@@ -273,9 +273,10 @@ class ChatSession:
         await self._fetch_newest_call()
 
     async def print_new_messages(self, run: str | None = None, *, again: bool = False) -> bool:
-        """Print messages that were not printed from events; for a run followed by events, only its question.
+        """Print new messages, except those that were printed from events. For `run`, print only its question.
 
-        With `again`, also print messages that events have shown. Return True if there were messages, of `run` if given.
+        With `again`, also print messages that were printed from events. Return True if there are new messages, of `run`
+        if given.
         """
         thread = self.chat_thread
         messages = await self.api.messages(thread.thread, thread.last_message)
@@ -286,7 +287,7 @@ class ChatSession:
             self.notify(_("This thread was rolled back in another client. It now contains:"))
             await self._print_history()
             return True
-        # Stop at messages of own runs: their events will print them.
+        # Stop at messages of expected runs, because their events will print them.
         messages = [
             *takewhile(lambda one: one.get("run") == run or one.get("run") not in thread.expected_runs, messages)
         ]
@@ -295,7 +296,7 @@ class ChatSession:
         self.live, blocks = apply_messages(self.live, printable)
         self.show(*blocks)
         thread.last_message = str(messages[-1]["id"]) if messages else thread.last_message
-        # Messages of the previous run may arrive before the question of this one.
+        # Count only messages of `run`: messages of the previous run may arrive before its question.
         return any(run is None or one.get("run") == run for one in messages)
 
     async def _print_history(self) -> None:

@@ -27,9 +27,9 @@ from recto.cli.translation import _
 from recto.errors import RectoError
 
 HISTORY = "chat-history"
-# Runs at once, ahead of queued input.
+# The command that runs at once, before queued input.
 QUIT = "/quit"
-# Retries for a remote server: half an hour. The user sees them and can leave.
+# Maximum retries for a remote server: half an hour. The user sees each retry and can leave.
 REMOTE_TRIES = 1_000
 
 
@@ -39,7 +39,7 @@ class ChatTerminal:
     def __init__(self, find: FindServer, settings: ChatSettings, environment: Mapping[str, str]) -> None:
         self._settings, self._environment = settings, environment
         self._api = ThreadApi(find, REMOTE_TRIES)
-        # Queued input: a message that uploads a file is sent before later input.
+        # Queue that keeps the order of input, so that a message with an upload is sent before later input.
         self._input: asyncio.Queue[TypedCommand | TypedMessage] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._interrupted_at: float | None = None
@@ -67,7 +67,7 @@ class ChatTerminal:
         session.approvals = approvals.ask
         self._api.on_lost = session.request_redraw
         self._commands = SlashCommands(session, screen, approvals)
-        # Restore the terminal and stop a local server in order.
+        # On SIGTERM, leave in order: restore the terminal and stop a local server.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, screen.leave)
         self._start_task(self._handle_input())
         working = asyncio.create_task(self._work(agent, resume))

@@ -1,7 +1,7 @@
 """The server of a data folder: connect to the one that holds the folder, or start one in this process.
 
-If the serving process exits, the first of the connected ones takes over. The log belongs to the folder, so nothing is
-lost.
+If the serving process exits, the first connected process that notices takes over. Nothing is lost, because the log
+is in the folder.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     text_parts: Sequence[Json] = [{"type": "text", "text": question.text}] if question.text else []
     props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
     printer = JsonPrinter() if question.as_json else AnswerPrinter()
-    # The server may start the run before its response arrives: handle Ctrl-C from the first byte on.
+    # Handle Ctrl-C from here on, because the server may start the run before its response arrives.
     run = asyncio.ensure_future(
         api.send_message(question.thread, [*text_parts, *parts] if parts else question.text, props)
     )
@@ -118,7 +118,7 @@ async def _print_events(api: ThreadApi, run: str, printer: AnswerPrinter | JsonP
             async for event in events:
                 printer.print_event(event)
     except BrokenPipeError:
-        # Nobody reads the output any more; stop paying for it.
+        # Cancel the run, because nobody reads its output any more.
         await api.cancel(run)
         raise
 
@@ -192,7 +192,7 @@ class AnswerPrinter:
         self.is_complete = False
 
     def print_event(self, event: Object) -> None:
-        """Print what an event adds."""
+        """Print the text and the finished blocks that an event adds."""
         self.is_complete = _is_complete(event)
         match event:
             case {"type": "TEXT_MESSAGE_START"} if self._last and not self._is_rendered:

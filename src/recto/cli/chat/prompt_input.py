@@ -98,12 +98,12 @@ def is_double(before: float | None, now: float, milliseconds: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Pastes:
-    """Long pasted texts by chip; sending replaces chips by their texts."""
+    """Long pasted texts, by the chip that stands for each in the input. Sending replaces chips by their texts."""
 
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def add(self, text: str, lines: int, label: str) -> tuple[Pastes, str]:
-        """Return the text for the input: a chip named by `label` if it has more than `lines` lines."""
+        """Add a text. Return the pastes and the text to insert, a chip if it has more than `lines` lines."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         count = text.count("\n") + 1
         if count <= lines:
@@ -118,7 +118,7 @@ class Pastes:
         return text
 
     def send(self, text: str, most: int) -> tuple[str, Sequence[PastedFile]]:
-        """Return the text to send and files: the longest pastes become files until the text fits `most` characters."""
+        """Return the text to send, and files. The longest pastes become files until the text fits `most` characters."""
         files = list[PastedFile]()
         within = {chip: pasted for chip, pasted in self.texts.items() if chip in text}
         for chip in sorted(within, key=lambda chip: len(within[chip]), reverse=True):

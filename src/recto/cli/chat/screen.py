@@ -1,6 +1,6 @@
 """The terminal screen: a prompt_toolkit application below the scrolling output.
 
-The screen handles keys and layout; its owner handles their meaning through `Handlers`.
+The screen handles keys and layout. The callbacks in `Handlers` implement the actions.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Screen:
         self._settings, self._handlers = settings, handlers
         self._pastes = Pastes()
         self._question: PendingQuestion | None = None
-        # One question at a time. An offered one waits until the user stops typing or presses Tab.
+        # One question at a time. An offered question waits until the user stops typing or presses Tab.
         self._question_lock = asyncio.Lock()
         self._offer: asyncio.Event | None = None
         self._last_press = 0.0
@@ -186,7 +186,7 @@ class Screen:
         self.buffer.set_document(type(self.buffer.document)(text), bypass_readonly=True)
 
     def restore_text(self, text: str) -> None:
-        """Restore text that was not sent, if the input is empty; otherwise it is in the history."""
+        """Restore unsent text if the input is empty. Otherwise the user finds the text in the history."""
         if self._question is None and not self.buffer.text:
             self.set_text(text)
 
@@ -202,7 +202,7 @@ class Screen:
         return await self._ask(PendingQuestion(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
-        """Ask for one of `keys`. Waits for quiet and an empty input, or Tab, so that typed text is no answer."""
+        """Ask for one of `keys`. Wait until the user stops typing or presses Tab, so that typed text is no answer."""
         return await self._ask(PendingQuestion(title=title, keys=keys))
 
     async def ask_text(self, title: str, initial: str) -> str | None:
@@ -230,7 +230,7 @@ class Screen:
             self.request_redraw()
 
     async def _wait_until_quiet(self) -> None:
-        """Wait until the user stops typing, so that a key meant for a message decides nothing."""
+        """Wait until the user stops typing, so that a key meant for a message does not answer the question."""
         offer = self._offer = asyncio.Event()
         seconds, began = self._settings.quiet_ms / 1000, time.monotonic()
         self.request_redraw()

@@ -23,7 +23,7 @@ from recto.errors import FileRefused, RectoError, RequestRefused
 MOST_CALLS, THREADS_LISTED = 500, 30
 TITLE_CELLS, AGENT_CELLS, AGE_CELLS = 40, 12, 8
 BILLION = 1_000_000_000
-# In minutes.
+# Minutes of an hour and of a day.
 HOUR, DAY = 60, 24 * 60
 MAX_NAMES = 5
 
@@ -142,7 +142,7 @@ class SlashCommands:
             path = f"files/changes?since={quote(first or '')}"
             answer = await session.api.thread_resource(session.chat_thread.thread, path) if first else answer
         except RequestRefused as error:
-            # The server has no snapshots.
+            # The server responds with 404 if it has no snapshots.
             if error.status != NOT_FOUND:
                 raise
         lines = ["  " + _("uploaded") + f"  {name}" for name in dict.fromkeys(uploads)]
@@ -201,7 +201,7 @@ class SlashCommands:
         self._session.notify(_("Continuing in a copy of the thread: {thread}").format(thread=forked["id"]))
 
     async def resume(self, thread: str = "", agent: str | None = None) -> None:
-        """Switch to a thread, chosen from a list unless given, with its own agent unless `agent` is given."""
+        """Switch to `thread`, or to one that the user chooses from a list. `agent` replaces the thread's agent."""
         choice = thread or await self._screen.choose(_("Open which thread?"), self._list_threads)
         if choice:
             self._approvals.stop()

@@ -17,7 +17,7 @@ from recto.ids import new_id
 NOT_FOUND, CONFLICT, UNKNOWN = 404, 409, 422
 # Attempts on a lost local server before looking for its successor.
 LOCAL_TRIES = 2
-# Newest calls to search for one that answers; the others are titles and summaries.
+# Number of newest calls to search for a reply. Other calls create titles and summaries.
 NEWEST = 5
 
 
@@ -31,7 +31,7 @@ class ApiRequest:
 
 
 class RetryTransport(LoopTransport):
-    """Transport that reports each retry: the client sleeps only before one."""
+    """Transport that reports each retry. The client sleeps only before a retry."""
 
     def __init__(self, url: str, silence: float, on_retry: Callable[[], None]) -> None:
         super().__init__(url, silence)
@@ -43,7 +43,7 @@ class RetryTransport(LoopTransport):
 
 
 class ThreadApi:
-    """API of one server. A lost local server is looked up again and the request repeated."""
+    """API of one server. If a local server is lost, look for its successor and repeat the request."""
 
     def __init__(self, find: FindServer, tries: int = Patience.tries) -> None:
         self._find = find

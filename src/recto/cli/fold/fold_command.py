@@ -59,7 +59,7 @@ TYPES: Mapping[Sets, tuple[object, str | None, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FoldOptions:
-    """Values from the command line; `values` has those of `parameters`, by name."""
+    """Values from the command line. `values` contains the options that `parameters` adds, by name."""
 
     root: str | None
     config: Path | None
@@ -165,7 +165,7 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
     own = list(signature(fold, eval_str=True).parameters.values())[:-1]
     place = 1 + [parameter.name for parameter in own].index("now")
     full_signature = Signature([*own[:place], *parameters(rules), *own[place:]])
-    # typer reads the parameters from here.
+    # typer reads the parameters from `__signature__`.
     setattr(fold, "__signature__", full_signature)  # noqa: B010 - the type of a function has no such field
     return fold
 

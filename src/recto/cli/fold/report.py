@@ -39,7 +39,7 @@ class ReportLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Tokens before and after; saved by folding, and left out by other steps."""
+    """Tokens before and after. Folding saved `folded` tokens; other steps left out `left_out`."""
 
     before: int
     after: int

@@ -1,6 +1,7 @@
 """Folding policies: for each call of a stretch, the messages that change in the page.
 
-A page contains the original message until a policy replaces it; the replacement stays.
+A page contains the original message until a policy replaces it, and the replacement until the policy changes it
+again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from recto.page.fold.fold_settings import CostSettings, FoldSettings, fold_key
 from recto.page.fold.observations import fold_to_placeholder, label
 from recto.page.text.tokens import tokens_of
 
-# New messages from this call on, by place.
+# Messages that change from a call on, by place.
 PageChanges: TypeAlias = Mapping[int, Message]
 NO_CHANGES: PageChanges = {}
 CLEARED, COLD = "[An old result, cleared]", "cold"

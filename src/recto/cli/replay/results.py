@@ -33,7 +33,7 @@ ANYWHERE = Project()
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedCall:
-    """Tokens of a page, cached tokens, and True if it does not extend the previous page."""
+    """A simulated call: tokens of its page, cached tokens, and True if its page does not extend the previous page."""
 
     input: int
     cached: int
@@ -66,7 +66,7 @@ def play(stretch: CallStretch, steps: Iterable[PageChanges], counter: TokenCount
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Number of quoted lines that a result had shown, and of those still in the page."""
+    """Number of lines that edits quote from earlier results, and number of those that are still in the page."""
 
     quoted_count: int = 0
     kept_count: int = 0
@@ -100,7 +100,7 @@ def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: AgentToo
 def count_read_again(
     session: Session, played: Sequence[tuple[CallStretch, Sequence[PageChanges]]], tools: AgentTools
 ) -> int:
-    """Count folded reads of files that the session reads again later: the most extra calls folding may cost."""
+    """Count folded reads of files that the session reads again later. Folding can add at most this many calls."""
     project, calls = Project(root=session.root), dict[str, ToolCall]()
     reads: dict[int, tuple[str, ...]] = {}
     for place, message in enumerate(session.messages):
@@ -175,7 +175,7 @@ class PolicyRun:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayedSession:
-    """Results of a session by policy. The price of the output, `replies`, is the same under all of them.
+    """Results of a session by policy. The price of the output, `replies`, is the same under every policy.
 
     `recorded` is the price of the provider's own counts, if the file has them.
     """
@@ -215,7 +215,7 @@ def replay_session(session: Session, name: str, settings: ReplaySettings, done: 
     count, notes = len(session.compactions), session.notes
     if is_cut:
         times = "once" if count == 1 else f"{count} times"
-        # The note on ignored compactions is wrong here: --cut uses them.
+        # Drop the note on ignored compactions, because --cut uses them.
         others = [note for note in notes if note not in ignored_note(count, "compaction")]
         notes = (f"The agent compacted the session {times}; each time all policies restart.", *others)
     elif count:
@@ -278,7 +278,7 @@ def share_saved(run: PolicyRun, base: PolicyRun) -> float:
 
 
 def worst_point(run: PolicyRun, base: PolicyRun) -> float:
-    """Return the largest loss up to any call, relative to the base price until then."""
+    """Return the largest relative loss against `base`, comparing the total prices up to each call."""
     both = zip(accumulate(run.prices), accumulate(base.prices), strict=True)
     return max([float(ours / theirs) - 1 for ours, theirs in both if theirs], default=0.0)
 

@@ -42,7 +42,7 @@ BEGIN = SessionCompaction(place=0, first_kept=0, summary="")
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCall:
-    """A model call. `place` is that of the reply; the messages before it are its page.
+    """A model call. `place` is the place of its reply. The messages before the reply are its page.
 
     `number` counts the calls of the session from 1. `is_cold` is True if nothing can be cached: first call of a
     stretch, expired cache, or another model.
@@ -57,9 +57,10 @@ class SessionCall:
 
 @dataclass(frozen=True, kw_only=True)
 class CallStretch:
-    """Calls whose pages extend each other. `tokens` counts each message, `before` what precedes them.
+    """Calls whose pages extend each other. `tokens` counts each message, `before` the system prompt and tools.
 
-    `origin` is the session place of the first message; a summary has none and comes one place before.
+    `origin` is the place of the first message in the session. For a summary, which is not in the session, it is the
+    place before the next message.
     """
 
     messages: tuple[Message, ...]
@@ -70,7 +71,7 @@ class CallStretch:
 
 
 def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretch, ...]:
-    """Return the stretches that have calls."""
+    """Split a session into stretches, without those that have no calls."""
     all_messages = tuple([_unsigned(message) for message in session.messages])
     count_messages(all_messages, settings.counter)
     first = next((place for place, one in enumerate(all_messages) if isinstance(one, AssistantMessage)), 0)
@@ -93,7 +94,7 @@ def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretc
 
 
 def _unsigned(message: Message) -> Message:
-    """Return a message as the provider counts it."""
+    """Return a message with its thinking as unsigned text, as the provider counts it."""
     if not isinstance(message, AssistantMessage) or not any(isinstance(part, Opaque) for part in message.parts):
         return message
     parts: list[AssistantPart] = []
@@ -109,7 +110,7 @@ def _unsigned(message: Message) -> Message:
 def _calls(
     session: Session, messages: Sequence[Message], begin: int, number: int, settings: ReplaySettings
 ) -> Iterator[SessionCall]:
-    """Yield the calls from `begin` on. The time of a call is the newest one in its page."""
+    """Yield the calls from `begin` on. The time of a call is the newest time in its page."""
     newest: datetime | None = None
     previous_time: datetime | None = None
     model, some_model = "", session.model or next(iter(session.models.values()), "")

@@ -104,7 +104,7 @@ def _path(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
     for uuid, row in by_uuid.items():
         parent = _text(row.fields, "parentUuid") or _text(row.fields, "logicalParentUuid")
         if parent not in parents and (_is_boundary(row.fields) or _is_summary(row.fields)):
-            # A compaction splits the log; without a parent, it continues the row above.
+            # A compaction splits the log. Attach it to the row before if its parent is missing.
             parent = previous
         parents[uuid] = parent
         previous = uuid
@@ -124,7 +124,7 @@ def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[S
     for row in rows:
         if (reply := _reply_id(row)) is not None:
             replies.setdefault(reply, []).append(row)
-    # Results beside the path, by call, where the path has none.
+    # Results on other branches, by call, for calls without a result on the path.
     answered_calls = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
     results: dict[str, SessionRow] = {}
     for row in rows:
@@ -156,7 +156,7 @@ def _reply_id(row: SessionRow) -> str | None:
 
 
 def _ids(fields: Object, kind: str, name: str) -> Sequence[str]:
-    """Return the ids of the blocks of one kind, or of their calls."""
+    """Return field `name`, an id, of the blocks of one kind."""
     match fields.get("message"):
         case {"content": content} if isinstance(content, Sequence) and not isinstance(content, str):
             blocks = [block for block in content if isinstance(block, Mapping) and block.get("type") == kind]
@@ -238,7 +238,7 @@ def _blocks(content: Json) -> Json:
 
 
 def _usage(replies: Sequence[Object]) -> Usage:
-    """Return the provider's counts. Every row of a reply repeats them; the last is final."""
+    """Return the provider's counts. Every row of a reply has counts; only the last counts are final."""
     usage = next((usage for one in reversed(replies) if tokens(usage := one.get("usage"), *USAGE)), None)
     return Usage(
         input=tokens(usage, *USAGE),

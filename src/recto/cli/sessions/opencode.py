@@ -174,7 +174,7 @@ def _times(fields: Object) -> Object:
 
 
 def _compactions(rows: Sequence[_Row], steps: Sequence[_Step]) -> Iterator[SessionCompaction]:
-    """Yield compactions: after a summary, up to the tail that its request keeps."""
+    """Yield a compaction after each summary. The request of the summary names the first message to keep."""
     tails = {
         row.id: part.get("tail_start_id") for row in rows for _, part in row.parts if part.get("type") == "compaction"
     }

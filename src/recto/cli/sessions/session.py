@@ -15,7 +15,7 @@ SessionFormat: TypeAlias = Literal["openai", "pi", "claude-code", "codex", "open
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCompaction:
-    """A compaction: from the message at `place` on, the page is the summary and the messages from `first_kept` on."""
+    """A compaction. From the message at `place` on, pages contain the summary and the messages from `first_kept` on."""
 
     place: int
     first_kept: int
@@ -26,8 +26,8 @@ class SessionCompaction:
 class Session:
     """A conversation with its project root, tools and provider counts.
 
-    `usages` has the usage of calls by assistant message id, `models` their models as named in price lists. `model`
-    applies to all other calls. `notes` tell the user about dropped content.
+    `usages` and `models` map the assistant message of a call to its usage and to the model's name in price lists.
+    `model` applies to calls without an entry. `notes` tell the user about dropped content.
     """
 
     format: SessionFormat

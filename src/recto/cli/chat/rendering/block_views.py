@@ -45,7 +45,7 @@ class TerminalRenderer:
             emoji=False,
             _environ=self._environment,
         )
-        # Direct printing of a Text ignores its wrapping; inside a group it does not.
+        # Print in a group, because rich ignores the wrapping of a Text that is printed directly.
         console.print(Group(content))
         # Trailing spaces would wrap in a narrower window, and end up in copied text.
         lines = [BLANKS.sub(r"\1", line) for line in file.getvalue().split("\n")]
@@ -59,7 +59,7 @@ def clean(text: str) -> str:
 
 def markdown(text: str) -> RenderableType:
     """Render Markdown."""
-    # Imported here: it is slow, and the prompt appears first.
+    # Import here, so that the slow import does not delay the prompt.
     from recto.cli.chat.rendering.answer_markdown import AnswerMarkdown
 
     return AnswerMarkdown(clean(text), code_theme="ansi_dark", hyperlinks=False)
@@ -191,7 +191,10 @@ def _render_arguments(arguments: Mapping[str, Json]) -> RenderableType:
 
 
 def proposed_diff(arguments: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
-    """Return the diff lines of an edit, or of several with their arguments between them, and the other arguments."""
+    """Return the diff lines of one or several edits, and the arguments that are not part of the diff.
+
+    The other arguments of each of several edits become a line of the diff.
+    """
     edits = arguments.get("edits")
     if not isinstance(edits, Sequence) or isinstance(edits, str):
         return _edit_lines(arguments)

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 from recto.cli.chat.rendering.markdown_blocks import Chunk, Tail, split_all, split_complete
 from recto.conversation.json import Json, Object, leading_object, load_object
 
-# Newest characters to keep of a call's output and result.
+# Maximum characters to keep of a call: the end of its output, and the beginning of its result.
 MOST_OUTPUT, MOST_RESULT = 4_000, 40_000
-# Calls that can be opened.
+# Maximum number of newest calls that the user can open.
 MOST_CALLS = 30
 PROGRESS = "-progress"
 # Rough estimate for the spinner, until the provider has counted.
@@ -33,7 +33,7 @@ class LiveCall:
 
     @property
     def seconds(self) -> float | None:
-        """Duration in seconds, if both ends were seen."""
+        """Duration in seconds, if start and end are known."""
         return self.end_time - self.start_time if self.end_time is not None and self.start_time else None
 
     @property
@@ -80,7 +80,7 @@ class CallBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscardBlock:
-    """The text of a message was discarded; a new attempt follows."""
+    """Marker that the text of a message was discarded and a new attempt follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ ENDS: Mapping[str, EndBlock] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LiveRun:
-    """State of the active run and its newest calls. `is_printed`: a part of the current message was printed."""
+    """State of the active run and its newest calls. `is_printed` is true if a part of the message was printed."""
 
     answer: Tail = Tail()
     reasoning: Tail = Tail()
@@ -216,7 +216,7 @@ def _with_call(run: LiveRun, call: LiveCall) -> LiveRun:
 
 
 def result_text(content: Json) -> str:
-    """Return a result as text, with placeholders for other parts."""
+    """Return a result as text, with placeholders for parts that are not text."""
     if isinstance(content, str):
         return content[:MOST_RESULT]
     parts = content if isinstance(content, Sequence) else ()

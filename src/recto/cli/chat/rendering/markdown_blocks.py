@@ -15,11 +15,11 @@ HEADING = re.compile(r"^ {0,3}#{1,6}(\s|$)")
 LIST_ITEM = re.compile(r"^ {0,3}([-*+]|\d{1,9}[.)])\s")
 INDENTED = re.compile(r"^(\t| {2,})\S")
 TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
-# Size of an incomplete block that triggers a release.
+# Size of an incomplete block from which on its beginning is released.
 MOST_LINES, MOST_CHARACTERS = 40, 4_000
 
 Kind: TypeAlias = Literal["fence", "table", "list", "heading", "paragraph"]
-# Lines to repeat at the start of each piece.
+# Number of first lines that each piece of a long block repeats.
 OPENING_LINES: Mapping[Kind, int] = {"fence": 1, "table": 2}
 
 
@@ -41,7 +41,7 @@ class Tail:
 
     @property
     def visible_text(self) -> str:
-        """Text to display meanwhile."""
+        """Text to display until the block is complete."""
         return self.opening + self.text
 
     def append(self, text: str) -> Tail:
@@ -62,7 +62,7 @@ def split_complete(tail: Tail) -> tuple[tuple[Chunk, ...], Tail]:
 
 
 def split_all(tail: Tail) -> tuple[Chunk, ...]:
-    """Return all blocks at the end of the text."""
+    """Return all blocks, once the text is complete."""
     chunks, rest = split_complete(tail.append("\n"))
     text = _close_fence(rest.visible_text.lstrip("\n")) if rest.text.strip() else ""
     return (*chunks, Chunk(text=text, joins=rest.joins)) if text else chunks
@@ -130,7 +130,7 @@ def _end(kind: Kind, lines: list[str], opening: str) -> int | None:
 
 def _closes(line: str, opening: re.Match[str] | None) -> bool:
     match = FENCE.match(line.rstrip("\n"))
-    # A closing fence has the same marker, at least as long.
+    # A closing fence uses the marker of the opening fence and is at least as long.
     return bool(match and opening and not match[2].strip() and match[1].startswith(opening[1]))
 
 
