@@ -1,36 +1,37 @@
-"""Every error Recto raises on purpose. Each says what happened, to what, and what to do.
+"""Every error that Recto raises on purpose. Each text says what happened, to what, and what to do.
 
 RectoError
-├── WireError        text from outside is not the format it claims to be
-├── WrongParameters  parameters of a request are not what they may be
-├── Refused          a request breaks a rule of the protocol, which has its own words for it
+├── WireError        outside text is not in the expected format
+├── WrongParameters  parameters of a request are invalid
+├── InvalidRequest   a request breaks a rule of the protocol
 ├── TooLarge         a body is larger than its limit
-├── LimitReached     somebody asks for more than they may have at present
-├── ServerFull       all that there may be of something is in use
-├── FileRefused      a file cannot be taken, or read
-├── StorageDown      the storage of files cannot be used
-├── CannotCarry      a wire format has no place for what it was asked to carry
-├── SettingsError    a setting has a value that means nothing
-├── NotAConversation a file holds no conversation Recto can read
-├── ToolError        a tool cannot do what it was asked; the model is told why
-├── ModelError       a model call gave no whole reply
+├── LimitReached     a caller exceeds a limit for now
+├── ServerFull       a resource of the server is in use up to its limit
+├── FileRefused      a file cannot be accepted or read
+├── StorageDown      the file storage is unavailable
+├── CannotCarry      a wire format cannot express a part of the conversation
+├── SettingsError    a setting is invalid
+├── NotAConversation a file contains no conversation that Recto can read
+├── NoPrice          the price list has no price for a model or prompt
+├── ToolError        a tool cannot do its task; the model reads the reason
+├── ModelError       a model call returned no complete reply
 │   ├── ModelBusy        the provider asks to wait
 │   ├── ModelUnreachable no connection, a failing server, or no data in time
-│   ├── ModelCutOff      the stream ended before the reply did
+│   ├── ModelCutOff      the stream ended before the reply was complete
 │   ├── PageTooLong      the page does not fit into the model's window
-│   ├── ModelRefused     the provider will not take this request, however often it is sent
-│   └── ReplyUnusable    the reply is whole, but its calls cannot be read or it makes up a result
-├── ClientError      a server did not do what a client asked of it
-│   ├── ServerUnreachable nobody answers at its address, or not any more
-│   ├── RequestRefused   it refused a request, and said why
-│   └── TurnFailed       a run ended before its answer was whole
-├── RunGivenUp       nobody can go on with a run; its user is told why
-└── StoreError       the store could not do what it was asked
-    ├── NotFound         there is no such thing, or it is somebody else's
-    ├── Conflict         the same name already stands for something else
-    ├── LeaseLost        another worker has this run now: nothing may be written for it
-    ├── StoreBusy        more writes are waiting than the store will hold
-    └── StoreDown        the database cannot be used
+│   ├── ModelRefused     the provider rejects this request, and a retry will not help
+│   └── ReplyUnusable    the reply has unreadable calls or an invented result
+├── ClientError      a server did not do what a client requested
+│   ├── ServerUnreachable no server answers at a URL, or the connection was lost
+│   ├── RequestRefused   the server rejected a request
+│   └── TurnFailed       a run ended before its answer was complete
+├── RunGivenUp       no worker can continue a run; its user reads the reason
+└── StoreError       the store could not execute an operation
+    ├── NotFound         an object does not exist, or belongs to another user
+    ├── Conflict         the operation conflicts with the stored state
+    ├── LeaseLost        another worker has this run now
+    ├── StoreBusy        too many writes are waiting in the store's queue
+    └── StoreDown        the database is unavailable
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from collections.abc import Sequence
 
 
 class RectoError(Exception):
-    """The root: catch it to catch everything Recto raises on purpose."""
+    """The base class of all errors that Recto raises on purpose."""
 
 
 class WireError(RectoError):
-    """Text from outside is not the format it claims to be. `where` names the field."""
+    """Outside text is not in the expected format. `where` names the field."""
 
     def __init__(self, *, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}")
@@ -52,7 +53,7 @@ class WireError(RectoError):
 
 
 class WrongParameters(RectoError):
-    """Parameters of a request are not what they may be: the name of each that is wrong, and what is wrong with it."""
+    """Parameters of a request are invalid. `wrong` has the name and the problem of each."""
 
     def __init__(self, *, wrong: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{name}: {problem}" for name, problem in wrong))
@@ -60,9 +61,10 @@ class WrongParameters(RectoError):
 
 
 class InvalidRequest(RectoError):
-    """A request breaks a rule of the protocol. The words are the protocol's own; `where` names the field.
+    """A request breaks a rule of the protocol. `words` is the text that the protocol prescribes; `where` names the
+    field.
 
-    `keep` is how many of what stands there may stay, where there is too much of it.
+    If the field has too many items, `keep` is the number of allowed items.
     """
 
     def __init__(self, words: str, *, where: str, keep: int | None = None) -> None:
@@ -76,7 +78,7 @@ class TooLarge(RectoError):
 
 
 class LimitReached(RectoError):
-    """Somebody asks for more than they may have at present. `retry` is in how many seconds they may ask again."""
+    """A caller exceeds a limit for now. `retry` is the number of seconds after which a retry may succeed."""
 
     def __init__(self, words: str, *, retry: float) -> None:
         super().__init__(words)
@@ -84,11 +86,11 @@ class LimitReached(RectoError):
 
 
 class ServerFull(RectoError):
-    """All that there may be of something is in use, whoever asks. Later there may be room."""
+    """A resource of the server is in use up to its limit, for all callers. A later retry may succeed."""
 
 
 class FileRefused(RectoError):
-    """A file cannot be taken, or read. `code` names the kind of reason: `empty`, `too_large`, `mismatch` ..."""
+    """A file cannot be accepted or read. `code` names the kind of reason: `empty`, `too_large`, `mismatch` ..."""
 
     def __init__(self, reason: str, *, code: str) -> None:
         super().__init__(reason)
@@ -96,7 +98,7 @@ class FileRefused(RectoError):
 
 
 class StorageDown(RectoError):
-    """The storage of files cannot be used."""
+    """The file storage is unavailable."""
 
     def __init__(self, *, problem: str) -> None:
         super().__init__(f"The storage of files cannot be used: {problem}. Put that right; nothing stored is lost.")
@@ -104,7 +106,7 @@ class StorageDown(RectoError):
 
 
 class CannotCarry(RectoError):
-    """A wire format has no place for this. Fit the conversation to the wire first."""
+    """A wire format cannot express a part of the conversation. Fit the conversation to the format first."""
 
     def __init__(self, *, wire: str, what: str) -> None:
         super().__init__(f"The {wire} format cannot carry {what}.")
@@ -113,7 +115,7 @@ class CannotCarry(RectoError):
 
 
 class SettingsError(RectoError):
-    """A setting has a value that means nothing; `others` do too, and are told with it, a line each."""
+    """A setting is invalid. `others` are further invalid settings; the text has a line for each."""
 
     def __init__(self, *, name: str, value: object, allowed: str, others: Sequence[SettingsError] = ()) -> None:
         super().__init__("\n".join((f"Setting {name} is {value!r}; {allowed}.", *map(str, others))))
@@ -123,15 +125,15 @@ class SettingsError(RectoError):
 
 
 def raise_all(errors: Sequence[SettingsError]) -> None:
-    """Raise errors of settings as one, so that all of them can be put right at once; none where there are none."""
+    """Raise all settings errors as one, so that an operator can fix all at once. Do nothing if there are none."""
     if errors:
-        # Two checks may find the same.
+        # Drop duplicates, because two checks may find the same problem.
         first, *others = {str(error): error for error in errors}.values()
         raise SettingsError(name=first.name, value=first.value, allowed=first.allowed, others=others) from first
 
 
 class NotAConversation(RectoError):
-    """A file holds no conversation Recto can read."""
+    """A file contains no conversation that Recto can read."""
 
     def __init__(self, *, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}")
@@ -140,7 +142,7 @@ class NotAConversation(RectoError):
 
 
 class NoPrice(RectoError):
-    """No price is listed of a model, or of a prompt as long as one it was sent."""
+    """The price list has no price for a model, or for a prompt of this length."""
 
     def __init__(self, *, model: str, tokens: int) -> None:
         subject = (
@@ -152,7 +154,7 @@ class NoPrice(RectoError):
 
 
 class ToolError(RectoError):
-    """A tool cannot do what it was asked. Its text is the result the model sees; `status` names the kind of failure."""
+    """A tool cannot do its task. The text is the result that the model reads; `status` names the kind of failure."""
 
     def __init__(self, problem: str, *, status: str = "error") -> None:
         super().__init__(problem)
@@ -160,7 +162,7 @@ class ToolError(RectoError):
 
 
 class ModelError(RectoError):
-    """A model call gave no whole reply. `may_retry`: the same page may do better later, after `retry_after` seconds."""
+    """A model call returned no complete reply. If `may_retry`, the same page may succeed after `retry_after` seconds."""
 
     may_retry = True
 
@@ -180,7 +182,7 @@ class ModelUnreachable(ModelError):
 
 
 class ModelCutOff(ModelError):
-    """The stream ended before the reply did, or was no stream of the protocol."""
+    """The stream ended before the reply was complete, or did not follow the protocol."""
 
 
 class PageTooLong(ModelError):
@@ -190,9 +192,9 @@ class PageTooLong(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider will not take this request, however often it is sent: a wrong key, model or field.
+    """The provider rejects this request, and a retry will not help: a wrong key, model or field.
 
-    `may_be_the_page`: what the page holds may be the reason, so that another page may do better.
+    If `may_be_the_page`, the content of the page may be the reason, so another page may succeed.
     """
 
     may_retry = False
@@ -206,17 +208,17 @@ class ReplyUnusable(ModelError):
     """A reply with unreadable calls or an invented result. `correction` is the text for the model."""
 
     def __init__(self, *, model: str, correction: str) -> None:
-        # What it wrote is no business of a server's log.
+        # Keep the model's text out of the server's log.
         super().__init__(model=model, problem="its reply could not be used.")
         self.correction = correction
 
 
 class ClientError(RectoError):
-    """A server did not do what a client asked of it."""
+    """A server did not do what a client requested."""
 
 
 class ServerUnreachable(ClientError):
-    """Nobody answers at a server's address, or not any more."""
+    """No server answers at a URL, or the connection was lost."""
 
     def __init__(self, *, url: str, problem: str) -> None:
         super().__init__(
@@ -227,7 +229,7 @@ class ServerUnreachable(ClientError):
 
 
 class RequestRefused(ClientError):
-    """A server refused a request. `detail` is why; `retry_after` is in how many seconds it may take the same."""
+    """A server rejected a request. `detail` is the reason; a retry may succeed after `retry_after` seconds."""
 
     def __init__(self, *, status: int, detail: str, retry_after: float | None = None) -> None:
         super().__init__(f"{status}: {detail}")
@@ -237,7 +239,7 @@ class RequestRefused(ClientError):
 
 
 class TurnFailed(ClientError):
-    """A run ended before its answer was whole. `code` names the kind of reason: `model_failed`, `deadline` ..."""
+    """A run ended before its answer was complete. `code` names the kind of reason: `model_failed`, `deadline` ..."""
 
     def __init__(self, words: str, *, code: str) -> None:
         super().__init__(words)
@@ -245,15 +247,15 @@ class TurnFailed(ClientError):
 
 
 class RunGivenUp(RectoError):
-    """Nobody can go on with a run. The words are for its user: nothing in them is for operators alone."""
+    """No worker can continue a run. The text is for the run's user and contains nothing that only operators may see."""
 
 
 class StoreError(RectoError):
-    """The store could not do what it was asked."""
+    """The store could not execute an operation."""
 
 
 class NotFound(StoreError):
-    """There is no such thing, or it is somebody else's."""
+    """An object does not exist, or belongs to another user."""
 
     def __init__(self, *, what: str, id: str) -> None:
         super().__init__(f"There is no {what} {id!r}.")
@@ -262,11 +264,11 @@ class NotFound(StoreError):
 
 
 class Conflict(StoreError):
-    """The same name already stands for something else."""
+    """The operation conflicts with the stored state, such as a name that is in use."""
 
 
 class LeaseLost(StoreError):
-    """Another worker has this run now: nothing may be written for it."""
+    """Another worker has this run now, so this worker may write nothing for it."""
 
     def __init__(self, *, run: str, fence: int) -> None:
         super().__init__(f"Run {run} is no longer ours (fence {fence}). Whoever has it now goes on.")
@@ -275,14 +277,14 @@ class LeaseLost(StoreError):
 
 
 class StoreBusy(StoreError):
-    """More writes are waiting than the store will hold."""
+    """Too many writes are waiting in the store's queue."""
 
     def __init__(self, *, waiting: int) -> None:
         super().__init__(f"{waiting} writes are waiting already. Try again in a moment.")
 
 
 class StoreDown(StoreError):
-    """The database cannot be used."""
+    """The database is unavailable."""
 
     def __init__(self, *, problem: str) -> None:
         super().__init__(f"The database cannot be used: {problem}. Put that right; nothing that was stored is lost.")

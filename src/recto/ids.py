@@ -1,6 +1,6 @@
-"""Ids: UUIDv7, near each other if made near each other. Nothing is told from their order: two machines have two clocks.
+"""UUIDv7 ids. Ids made at about the same time sort near each other.
 
-Refuses to be pure: it reads the clock and the dice.
+The order of ids from several machines means nothing, because their clocks differ.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import time
 import uuid
 from collections.abc import Iterator
 
-# Asked of the system many at a time: each question lets other threads run first.
+# Random bytes per system call. Each call lets other threads run first, so fetch many at once.
 _DICE_BYTES = 4_096
 _lock = threading.Lock()
 
 
 def new_id() -> str:
-    """A UUIDv7. Two made one after another in this process sort in that order, within one millisecond too."""
+    """Return a UUIDv7. Ids of one process sort in the order of creation, even within one millisecond."""
     with _lock:
         return next(_ids)
 
@@ -28,7 +28,7 @@ def _make_ids() -> Iterator[str]:
     while True:
         now = time.time_ns() // 1_000_000
         if now > millisecond:
-            # Half of the range stays free, so that counting on within a millisecond never overflows.
+            # Start in the lower half of the range, so that the counter never overflows within a millisecond.
             millisecond, counter = now, int.from_bytes(next(dice) + next(dice)) >> 23
         else:
             counter += 1
@@ -38,7 +38,7 @@ def _make_ids() -> Iterator[str]:
 
 
 def _roll() -> Iterator[bytes]:
-    """Four random bytes at a time, for ever."""
+    """Yield four random bytes at a time, forever."""
     while True:
         rolled = os.urandom(_DICE_BYTES)
         yield from (rolled[at : at + 4] for at in range(0, _DICE_BYTES, 4))

@@ -15,7 +15,7 @@ LOGGER = logging.getLogger("recto.page")
 BRIEF = (0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)
 UNKNOWN, DONE, FAILED = "unknown", "done", "failed"
-# Errors of tools that are labels. Other errors have arbitrary names.
+# Tool errors that are metric labels. Other errors have arbitrary names and count as `failed`.
 FAILURES = ("timeout", "invalid_arguments", "unknown_tool")
 BILLION = 1_000_000_000
 LONG = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800)
@@ -48,9 +48,7 @@ class PageTelemetry:
         self._again = Counter(
             "recto_prefix_break_tokens", "Tokens behind such breaks.", ["cause", "agent"], registry=registry
         )
-        self._seconds = Histogram(
-            "recto_page_seconds", "Time to assemble a page.", buckets=BRIEF, registry=registry
-        )
+        self._seconds = Histogram("recto_page_seconds", "Time to assemble a page.", buckets=BRIEF, registry=registry)
 
     def record_page_time(self, seconds: float) -> None:
         """Record the time to assemble a page."""
@@ -76,7 +74,7 @@ class PageTelemetry:
         receipts = list(manifest.receipts)
         if LOGGER.isEnabledFor(logging.DEBUG):
             _log_folds(receipts, manifest)
-        # A page may have hundreds of receipts, of few tools.
+        # Add up first, because a page may have hundreds of receipts of few tools.
         folds, savings_tally = Tally[tuple[str, str]](), Tally[tuple[str, str]]()
         for receipt in receipts:
             folds[receipt.rule, receipt.tool] += 1

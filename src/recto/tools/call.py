@@ -1,4 +1,4 @@
-"""One tool call: lookup by name, time limit, bounded result. Only a cancel is raised."""
+"""One tool call: lookup by name, time limit, bounded result. Errors become results; only a cancel is raised."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CHANGED = "The tool {name} that you called is gone; another goes by that name no
 NAME_SHOWN = 100
 # How long a cancelled tool may clean up. Cancelling a run and stopping the server wait no longer.
 CLEANUP_SECONDS = 1.0
-# The mark does not fit into fewer characters.
+# Lower bound of the character limit, so that the mark fits.
 LEAST_CHARACTERS = 200
 MARK = "\n[{count} of {total} characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
 
 ToolTask: TypeAlias = "asyncio.Task[ToolResult]"
 
 _log = logging.getLogger("recto.tools")
-# The loop holds only weak references to tasks.
+# Cancelled tasks that still run. The event loop holds only weak references to them.
 _abandoned: set[ToolTask] = set()
 
 
@@ -49,7 +49,7 @@ async def call_tool(
     limits: ToolLimits = LIMITS,
     others: Collection[str] = (),
 ) -> ToolResult:
-    """Return the result of a call, or an error result for the model. Somebody else runs the tools in `others`."""
+    """Return the result of a call, or an error result for the model. `others` are tools that the client runs."""
     if tool := tools.get(call.name):
         bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
         result = await _run_tool(tool, call, bounded, limits)
@@ -68,7 +68,7 @@ async def _run_tool(tool: Tool, call: ToolCall, context: ToolContext, limits: To
     async def guarded_act() -> ToolResult:
         return await tool.act(call.arguments, context)
 
-    # A separate task: a tool may swallow the cancel, and the caller must not wait for it.
+    # Run the tool in its own task, so that a tool that swallows the cancel does not block the caller.
     task = asyncio.create_task(catch_tool_errors(tool.name, guarded_act()))
     try:
         done, _ = await asyncio.wait((task,), timeout=limits.seconds)
@@ -95,25 +95,25 @@ async def _cancel(name: str, task: ToolTask, seconds: float) -> None:
             )
             _abandoned.add(task)
             task.add_done_callback(_forget_task)
-            # A closing loop waits for all of its tasks without a limit, so it must not know this one.
-            # asyncio documents this function for extensions.
+            # Unregister the task, because a closing loop waits for all of its tasks without a limit. asyncio documents
+            # this function for extensions.
             asyncio._unregister_task(task)
 
 
 def _forget_task(task: ToolTask) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        # Retrieve it, so that the loop does not report it as never retrieved.
+        # Retrieve the exception, so that the loop does not report it as never retrieved.
         task.exception()
 
 
 async def catch_tool_errors(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
-    """Return the tool's result, or an error result for what it raised. Only a cancel passes through."""
+    """Return the tool's result, or an error result if it raises. Only a cancel passes through."""
     try:
         return await answer
     except ToolError as error:
         return text_result(str(error), error.status)
-    # The one place that catches everything, exits included: no tool may end the run or the server.
+    # Catch everything, SystemExit included, because no tool may end the run or the server.
     except (Exception, SystemExit) as error:
         _log.exception("Tool %s failed.", name)
         problem = ": ".join(filter(None, (type(error).__name__, str(error))))
@@ -126,7 +126,7 @@ def text_result(text: str, error: str | None = None) -> ToolResult:
 
 
 def bound_result(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> ToolResult:
-    """Limit the text of a result: head and tail stay, files are untouched."""
+    """Cut the middle out of a result's text if it is too long. Files stay unchanged."""
     parts = tuple([replace(one, text=scrub(one.text)) if isinstance(one, Text) else one for one in result.parts])
     total = sum(len(part.text) for part in parts if isinstance(part, Text))
     limit = max(limit_characters, LEAST_CHARACTERS)
@@ -136,7 +136,7 @@ def bound_result(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS
 
 
 def _cut(parts: Sequence[ToolPart], total: int, limit: int) -> Iterator[ToolPart]:
-    """Replace the characters from `start` to `end`, counted over all texts, with the mark."""
+    """Replace the middle of the joined texts with the mark."""
     room = limit - len(MARK.format(count=total, total=total))
     start = room - room // 2
     end = total - room // 2

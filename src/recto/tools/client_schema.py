@@ -1,7 +1,7 @@
-"""Schemas of tools that others run, and validation of arguments against them. Nothing is fetched.
+"""JSON Schemas of client tools and external tools, and validation of arguments. No reference is fetched.
 
-The validator holds the interpreter while it runs, so a deadline could not stop it. Instead, the number of steps is
-limited before it starts: the values of the schema, with references expanded, times the values of the arguments.
+The validator holds the interpreter lock, so a deadline could not stop it. Instead, check the number of steps before it
+starts: the values in the expanded schema times the values in the arguments.
 """
 
 from __future__ import annotations
@@ -25,30 +25,32 @@ from recto.tools.function import NAME
 
 MOST_NODES = 20_000
 MOST_REFERENCES = 40
-# Their values map names to schemas.
+# Keywords whose values map names to schemas.
 SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
-# Their values are data, not schemas.
+# Keywords whose values are data, not schemas.
 DATA = frozenset({"const", "enum", "default", "examples", "required"})
-# They change no result, or are reachable by reference only. An `$id` would change the target of references.
+# Keywords to drop. Most change no result. Definitions are inserted where they are referenced. An `$id` would change the
+# target of references.
 UNCHECKED = frozenset(
     {
         *("$defs", "definitions", "default", "examples", "title", "description", "$comment"),
         *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
     }
 )
-# Dropped: they are slow, or their result depends on other keywords that may be dropped.
+# Keywords to drop, because they are slow or depend on other keywords that may be dropped.
 SLOW = frozenset({"pattern", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"})
-# Accepting more inside them would accept less outside.
+# Keywords under which a looser subschema makes the whole schema stricter.
 INVERTING = frozenset({"not", "if", "contains"})
 LONGEST_ARGUMENTS = 1_000_000
 DEEPEST_ARGUMENTS = 64
-# Values of the schema times values of the arguments. A step takes up to 3 microseconds (fractions in `multipleOf`).
+# Limit of steps: values in the schema times values in the arguments. A step takes up to 3 microseconds (fractions in
+# `multipleOf`).
 MOST_STEPS = 100_000
-# Steps times bytes: each step may find a problem, and the library copies the arguments into each problem.
+# Limit of steps times characters of the arguments, because each step may report a problem with a copy of the arguments.
 MOST_COPIED = 8_000_000
 PROBLEMS_SHOWN = 10
 PROBLEM_CHARACTERS = 300
-# Memory of a compiled schema for each of its values.
+# Estimated memory per value of a compiled schema.
 VALUE_BYTES = 512
 HEAD = "The arguments do not match the tool's schema:"
 NOT_SHOWN = "- They are too long for what is wrong to be told."
@@ -58,11 +60,11 @@ _log = logging.getLogger("recto.tools")
 
 
 class SchemaTooLarge(Exception):
-    """A schema that has too many values once its references are expanded."""
+    """A schema with too many values after its references are expanded."""
 
 
 def without_patterns(schema: Json) -> Json:
-    """Return the schema without patterns. References stay, and so do the subschemas of `patternProperties`."""
+    """Return the schema without patterns. Keep references and the subschemas of `patternProperties`."""
     match schema:
         case dict():
             result = dict[str, Json]()
@@ -83,9 +85,10 @@ def without_patterns(schema: Json) -> Json:
 
 
 def checked_schema(schema: Json) -> Json:
-    """Return the schema with its references expanded and without slow keywords. Raise SchemaTooLarge.
+    """Return the schema with its references expanded and without slow keywords. Raise SchemaTooLarge if the result is
+    too large.
 
-    A reference back to itself, or one that is not a JSON Pointer into the schema, accepts any value.
+    A circular reference, or one that is not a JSON Pointer into the schema, accepts any value.
     """
     try:
         result, _ = _Expander(root=schema).expand(schema, ())
@@ -103,7 +106,9 @@ class _Expander:
     nodes: int = 0
 
     def expand(self, part: Json, path: tuple[str, ...]) -> tuple[Json, bool]:
-        """Return the part, and False if it may accept more than the original. `path` has the references to it."""
+        """Return the expanded part, and False if it may accept more than the original. `path` lists the references that
+        lead to the part.
+        """
         if not isinstance(part, dict | list):
             return part, True
         self.nodes += 1
@@ -137,7 +142,7 @@ class _Expander:
                 target = None if value in path or len(path) == MOST_REFERENCES else self._target(value)
                 return ({}, False) if target is None else self.expand(target, (*path, value))
             case "patternProperties", _:
-                # Every name matches it, so `additionalProperties` rejects none.
+                # Without patterns, match every name, so that `additionalProperties` rejects none.
                 return {"": True}, False
             case _, dict() if name in SCHEMA_MAPS:
                 pairs = {key: self.expand(inner, path) for key, inner in value.items()}
@@ -171,7 +176,7 @@ class _Schema:
 
 
 class Schemas:
-    """Cache of compiled schemas. One thread does all the work, so that others have their turn between two checks."""
+    """Cache of compiled schemas. One thread runs all checks, so that other threads get a turn between two checks."""
 
     def __init__(self, limits: SchemaLimits | None = None) -> None:
         self._limits = limits or SchemaLimits()
@@ -197,7 +202,7 @@ class Schemas:
             await asyncio.get_running_loop().run_in_executor(self._thread, self.admit_now, tools)
 
     async def check(self, calls: Sequence[tuple[str, str]]) -> list[str | None]:
-        """Check pairs of arguments and schema. Return the problems of each, for the model, or None."""
+        """Check pairs of arguments and schema. Return the problems of each pair as text for the model, or None."""
         execute = asyncio.get_running_loop().run_in_executor
         return [await execute(self._thread, self.check_now, *call) for call in calls]
 
@@ -224,7 +229,10 @@ class Schemas:
                 raise WireError(where=f"tools[{place}].parameters", problem=problem) from error
 
     def check_now(self, arguments: str, schema: str) -> str | None:
-        """Return the problems of arguments for the model, or None. Blocks. A schema beyond the limits accepts all."""
+        """Return the problems of the arguments as text for the model, or None. Blocks.
+
+        A schema beyond the limits is not applied.
+        """
         if len(arguments) > LONGEST_ARGUMENTS:
             count = len(arguments)
             return f"The arguments have {count} characters, {LONGEST_ARGUMENTS} are allowed. Send less at a time."
@@ -279,7 +287,7 @@ class Schemas:
         try:
             reduced = checked_schema(value)
             return _Schema(validator=_validator(reduced), size=measure_json(reduced)[0])
-        # The whole schema is valid, but expanded it is too large or too deep for the library.
+        # The schema is valid, but its expanded form is too large or too deep.
         except (SchemaTooLarge, WireError):
             return None
 

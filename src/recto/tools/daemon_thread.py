@@ -1,4 +1,4 @@
-"""Blocking work on a thread of its own, so that stuck work delays nothing else."""
+"""Blocking work on its own daemon thread, so that stuck work delays nothing else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Answer = TypeVar("Answer")
 async def run_in_thread(work: Callable[[], Answer], *, name: str) -> Answer:
     """Run the work on a daemon thread and return its result or raise its exception.
 
-    A thread cannot be stopped: after a cancel it runs on and its result is dropped. The interpreter joins pool threads
-    at exit, but not daemons, so a stuck one does not keep it alive.
+    A thread cannot be stopped: after a cancel it runs on, and its result is dropped. Unlike a pool thread, a stuck
+    daemon thread does not keep the interpreter alive at exit.
     """
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     answer: asyncio.Future[Answer] = loop.create_future()
@@ -29,7 +29,7 @@ async def run_in_thread(work: Callable[[], Answer], *, name: str) -> Answer:
     def act() -> None:
         try:
             value = context.run(work)
-        # Exits too: the caller handles them; here they would only end this thread.
+        # Pass on SystemExit too, because it would end only this thread.
         except BaseException as error:
             problem = error
             set_answer(lambda: answer.set_exception(problem))

@@ -93,7 +93,7 @@ def load_folder_tools(folder: Path) -> tuple[Tool, ...]:
     module = _import_file(path)
     values = cast("dict[str, object]", vars(module)).values()
     functions = dict.fromkeys([value for value in values if inspect.isfunction(value)])
-    # Marked ones may be from anywhere.
+    # Marked functions may be imported from other modules.
     marked = [one for one in functions if get_mark(one)]
     own = [one for one in functions if one.__module__ == module.__name__ and not one.__name__.startswith("_")]
     return tuple(map(make_tool, marked or filter(inspect.get_annotations, own)))
@@ -114,17 +114,17 @@ class _UncachedLoader(SourceFileLoader):
 
 def _import_file(path: Path) -> ModuleType:
     name = f"recto_tools_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    # Files inside this package have bytecode, like the rest of it.
+    # Files in this package use cached bytecode, like its other modules.
     loader = SourceFileLoader(name, str(path)) if path.is_relative_to(PACKAGE) else _UncachedLoader(name, str(path))
     spec = spec_from_loader(name, loader)
     if spec is None:
         raise _import_error(path, ImportError(name))
     module = module_from_spec(spec)
-    # Dataclasses and type hints look their module up by name.
+    # Register the module, because dataclasses and type hints look it up by name.
     sys.modules[name] = module
     try:
         loader.exec_module(module)
-    # Foreign code: whatever it raises, its author reads the file and line.
+    # User code may raise anything, including SystemExit. Report the file and line to its author.
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _import_error(path, error) from error
@@ -132,7 +132,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _import_error(path: Path, error: BaseException) -> SettingsError:
-    # The deepest line of the file in the traceback, or the line that cannot be parsed.
+    # Report the deepest line of the file in the traceback, or the line that cannot be parsed.
     frames = walk_tb(error.__traceback__)
     lines: list[int | None] = [number for frame, number in frames if frame.f_code.co_filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
@@ -149,7 +149,7 @@ def _load_point(point: EntryPoint) -> Iterator[Tool]:
 
     try:
         value = cast("object", point.load())
-    # Foreign code, as above.
+    # User code may raise anything, including SystemExit.
     except (Exception, SystemExit) as error:
         raise _entry_point_error(point, f"it cannot be loaded: {type(error).__name__}: {error}") from error
     for one in cast("Iterable[object]", value) if isinstance(value, Iterable) else (value,):
@@ -161,7 +161,7 @@ def _load_point(point: EntryPoint) -> Iterator[Tool]:
             continue
         if not isinstance(one, Tool):
             raise _entry_point_error(point, f"it names {one!r}; name a function, a tool, or an iterable of them")
-        # Providers must accept a ready-made tool too (P11).
+        # Check the name and schema of a ready-made tool, because providers must accept them (P11).
         if not NAME.fullmatch(one.name):
             raise _entry_point_error(point, f"tool {one.name!r}: a name is 1 to 64 letters, digits, _ or -, all ASCII")
         try:

@@ -1,4 +1,4 @@
-"""The `@tool` mark. It leaves the function callable as before."""
+"""The `@tool` mark. A marked function can still be called as usual."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MARK = "__recto_tool__"
 P = ParamSpec("P")
 MarkParameters = ParamSpec("MarkParameters")
 R = TypeVar("R")
-# Receives the new values of changed profile fields, and the time. Raises ToolError to reject them.
+# Function that receives the new values of changed profile fields, and the time. It raises ToolError to reject them.
 ProfileCheck: TypeAlias = Callable[[Mapping[str, Json], datetime], None]
-# What a tool may change in the workspace: files that it names, or anything, as a command may.
+# Workspace changes that a tool may make: to files that it names, or to anything, as a command may.
 Changes: TypeAlias = Literal["files", "anything"]
 
 
@@ -23,18 +23,18 @@ Changes: TypeAlias = Literal["files", "anything"]
 class Mark:
     """Settings of a tool beyond its signature. Without `name` the tool is named after the function.
 
-    - `safe_to_repeat`: acting twice does no harm, so a lost start is started again.
+    - `safe_to_repeat`: running the tool twice does no harm, so an interrupted call runs again.
     - `confirm`: a person must approve each call.
-    - `external`: it runs outside this server, where file ids mean nothing, so it receives urls instead (F8).
-    - `by_client`: a client's tool of this name, such as a form, answers first; the tool then receives the answer as its
-      arguments.
-    - `in_order`: calls to such tools in one reply run one after the other, because one may change what the next works
-      on.
-    - `profile_check`: validates what clients write into the profile fields that the tool uses.
-    - `changes`: what it may change in the workspace. Modes use it to decide which calls need approval; such calls of
-      one reply run in their order.
-    - `reads`: it reads the workspace, so it waits for earlier calls of the reply that may change the workspace, and
-      later ones wait for it.
+    - `external`: the tool runs outside this server, where file ids mean nothing, so it receives URLs instead (F8).
+    - `by_client`: a client's tool of the same name, such as a form, answers first; this tool then receives the answer
+      as its arguments.
+    - `in_order`: calls to such tools in one reply run one after the other, because one may change data that the next
+      uses.
+    - `profile_check`: validates the values that clients write into the profile fields that the tool uses.
+    - `changes`: the workspace changes that the tool may make. Modes use it to decide which calls need approval. Such
+      calls of one reply run in order.
+    - `reads`: the tool reads the workspace, so it waits for earlier calls of the reply that may change the workspace,
+      and later such calls wait for it.
     """
 
     name: str | None = None
@@ -48,7 +48,7 @@ class Mark:
     reads: bool = False
 
     def precedes(self, later: Mark) -> bool:
-        """Return True if a call of this tool must end before a later one in the same reply starts."""
+        """Return True if a call of this tool must end before a `later` call in the same reply starts."""
         by_files = (self.changes and (later.changes or later.reads)) or (self.reads and later.changes)
         return bool(by_files) or (self.in_order and later.in_order)
 
@@ -67,7 +67,7 @@ class ToolDecorator(Protocol[MarkParameters]):
 def _with_parameters(
     _: Callable[MarkParameters, Mark],
 ) -> Callable[[Callable[..., object]], ToolDecorator[MarkParameters]]:
-    """Give a decorator the parameters of Mark, so that they are spelled once."""
+    """Give a decorator the parameters of Mark, so that they are declared only once."""
     return lambda decorator: cast("ToolDecorator[MarkParameters]", decorator)
 
 

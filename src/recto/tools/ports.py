@@ -1,4 +1,4 @@
-"""Tools as the rest of the code sees them: a name, a schema, an action, and the context of a call."""
+"""The tool interface for other packages: name, schema, action, and the context of a call."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LIMIT_SECONDS = 120.0
 
 
 class Document(Protocol):
-    """A document that is read in the background; its beginning is available before its end.
+    """A document that is parsed in the background; its beginning is available before its end.
 
-    Each method waits until the requested part is read. It raises FileRefused for a document that cannot be read.
+    Each method waits until the requested part is parsed. It raises FileRefused for a document that cannot be read.
     """
 
     @property
     def extent(self) -> Extent:
-        """The extent that is read so far."""
+        """The extent parsed so far."""
         ...
 
     async def characters(self, start: int, count: int) -> Excerpt:
@@ -39,9 +39,9 @@ class Document(Protocol):
         ...
 
     async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
-        """Return the text of these pages, slides or sheets, counted from 1, without those that do not exist.
+        """Return the text of these pages, slides or sheets, counted from 1. Pages that do not exist are left out.
 
-        With `count`, return up to so many characters from `start` on, and wait for no more.
+        With `count`, return up to `count` characters from `start` on, and wait only for those.
         """
         ...
 
@@ -50,7 +50,9 @@ class Document(Protocol):
         ...
 
     async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
-        """Return elements of these pages, counted from 0. Elements before the first page belong to it."""
+        """Return up to `count` elements of these pages from `start` on, counted from 0. Elements before the first page
+        belong to it.
+        """
         ...
 
     async def whole(self) -> Extent:
@@ -82,7 +84,7 @@ class ToolFiles(Protocol):
 
     @property
     def maps(self) -> FileMaps:
-        """The file behind each id that was ever shown in the thread (F7)."""
+        """The file of each id that was ever shown in the thread (F7)."""
         ...
 
     @property
@@ -92,11 +94,11 @@ class ToolFiles(Protocol):
 
     @property
     def max_files(self) -> int:
-        """The number of documents read when all are requested (D4)."""
+        """The most documents to read when all are requested (D4)."""
         ...
 
     async def document(self, file: InputFile) -> Document:
-        """Open a file as a document that all callers share (D3). Raises what `read` raises."""
+        """Open a file as a document that all callers share (D3). Raise the same errors as `read`."""
         ...
 
     def read(self, file: InputFile) -> AsyncGenerator[bytes]:
@@ -127,7 +129,7 @@ class ToolProfile(Protocol):
 class ToolState(Protocol):
     """The state that the thread shares with its clients. Paths are JSON Pointers: `/todo/0/done`; empty is the whole.
 
-    The changes of a tool are stored with its result and sent to clients then. A failed tool changes nothing.
+    A tool's changes are stored and sent to clients together with its result. A failed tool changes nothing.
     """
 
     def get(self, path: str = "") -> Json:
@@ -135,9 +137,9 @@ class ToolState(Protocol):
         ...
 
     def put(self, path: str, value: Json) -> None:
-        """Set the value at a path. Missing objects on the way are created; `-` appends to a list.
+        """Set the value at a path. Missing parent objects are created; `-` appends to a list.
 
-        Raises ToolError for an invalid path, and for a state that would be too long.
+        Raise ToolError for an invalid path, and if the state would be too long.
         """
         ...
 
@@ -148,7 +150,9 @@ class ToolState(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """An activation; `skill` None deactivates. `collect_tool` collects the paths in `missing`, which have no value."""
+    """The activation of a skill; `skill` None deactivates it. The tool `collect_tool` asks for the values at the paths
+    in `missing`.
+    """
 
     skill: str | None
     scenario: str | None = None
@@ -165,7 +169,9 @@ class ToolSkills(Protocol):
         ...
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
-        """Activate a skill and return what it still needs. Raises ToolError for an unknown skill or scenario."""
+        """Activate a skill and return the activation with its missing values. Raise ToolError for an unknown skill or
+        scenario.
+        """
         ...
 
     async def read(self, path: str) -> bytes:
@@ -174,7 +180,7 @@ class ToolSkills(Protocol):
 
 
 class ToolLog(Protocol):
-    """The thread's log as the model knows it: up to the reply with the call."""
+    """The thread's log up to the reply that contains the call."""
 
     async def recall(self, query: Recall) -> Recalled | NotRecalled:
         """Return an earlier result of a tool (X5)."""
@@ -183,15 +189,16 @@ class ToolLog(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """The run that a tool acts for.
+    """The context of a tool call: its run and the services that the tool may use.
 
-    - `message` is the reply that contains the `call`. The two identify the call, also when it is run again.
+    - `message` is the reply that contains the `call`. Together they identify the call, even if it runs again.
     - `props` are the request's forwarded properties.
-    - `profile` is the user's, `tier` too; `skills` and `locale` are the agent's.
+    - `profile` and `tier` are the user's; `skills` and `locale` are the agent's.
     - `state` is shared with the thread's clients; `log` is the thread's log; `files` are the thread's files.
-    - `workspace` is the thread's folder, `terminal` runs commands in it; None if the server has none.
-    - `characters`: the middle of a longer answer is left out. `seconds`: a longer call is cancelled.
-    - `report` sends progress to the readers of the run.
+    - `workspace` is the thread's folder, and `terminal` runs commands in it; None if the server has none.
+    - `characters` limits the result: a longer one loses its middle. `seconds` limits the call: a longer one is
+      cancelled.
+    - `report` sends progress to the subscribers of the run.
     """
 
     owner: str
@@ -236,8 +243,8 @@ Action: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolResult]]
 class Tool:
     """A tool of an agent. `act` receives the arguments as the model wrote them and never raises for a bad call.
 
-    `origin` is the place of its definition, for people; `warnings` are likely mistakes there. A tool that is not
-    `is_offered` is in no list, but old logs may call it.
+    `origin` is the place of the tool's definition, for people; `warnings` are likely mistakes in it. A tool with
+    `is_offered` False is in no list, but calls in old logs still work.
     """
 
     offer: ToolOffer

@@ -51,7 +51,7 @@ class Registry(Mapping[str, Tool]):
         return tuple(offers)
 
     def own_names(self) -> frozenset[str]:
-        """Return the names that no client may use, nor answer for."""
+        """Return the names that clients may neither give to their tools nor answer for."""
         return frozenset(name for name, tool in self._tools.items() if not tool.mark.by_client)
 
     def forms(self) -> tuple[ToolOffer, ...]:
@@ -73,7 +73,9 @@ class Registry(Mapping[str, Tool]):
         return tuple(name for name, tool in self._tools.items() if tool.mark.changes in changes)
 
     def approval_schemas(self) -> Mapping[str, str]:
-        """Return the tools that need approval, with their argument schemas. A client's form asks by itself."""
+        """Return the tools that need approval, with their argument schemas. Skip client forms, which ask the user
+        themselves.
+        """
         tools = [tool for tool in self._tools.values() if tool.mark.confirm and not tool.mark.by_client]
         return {tool.name: tool.offer.parameters for tool in tools}
 

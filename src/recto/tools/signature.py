@@ -18,9 +18,9 @@ GOOGLE = re.compile(r"(?P<indent> *)(?:(?:Keyword |Other )?(?:Args|Arguments|Par
 NUMPY = re.compile(r"(?:Other )?Parameters\s*")
 UNDERLINE = re.compile(r"-{3,}\s*")
 SPHINX = re.compile(r":(?:param|parameter|arg|argument|key|keyword|type)\s[^:]*:")
-# Type hints give the types.
+# Dropped lines, because type hints give the types.
 TYPE = re.compile(r":type\s[^:]*:")
-# A parameter name in NumPy style, with its type. A sentence has more than one word.
+# A NumPy-style parameter line, such as `x, y : int`. A sentence does not match: several names need commas between them.
 NUMPY_NAME = re.compile(r"\*{0,2}\w+(?:, ?\*{0,2}\w+)*(?:\s*:.*)?")
 # A continuation line: neither indented nor a list item.
 GOES_ON = re.compile(r"[^\s\-*\d:]")
@@ -30,7 +30,7 @@ Function: TypeAlias = Callable[..., object]
 # The model needs only the first problems of a wrong call.
 PROBLEMS_SHOWN = 10
 INPUT_SHOWN = 200
-# Their values are data, where "title" is an ordinary key.
+# Keywords whose values are data, in which "title" is an ordinary key.
 DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples"})
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 DONE = "Done."
@@ -45,17 +45,17 @@ def read_docstring(text: str) -> tuple[str, Mapping[str, str]]:
         return text.strip(), {}
     lines, rest, at = text.splitlines(), list[str](), 0
     texts: dict[str, str] = {}
-    # Nothing but the opening quotes precedes the heading, so the lines below it have lost their indentation.
+    # If the heading is on the first line, inspect.getdoc removed the indentation of the lines below. Restore it.
     if GOOGLE.fullmatch(lines[0]) and lines[1][:1].strip():
         lines[1:] = [f"    {line}" if line else "" for line in lines[1:]]
     while at < len(lines):
         block, end = _find_section(lines, at)
         parameters = _parse_parameters(block) if block else {}
         texts |= parameters
-        # A removed section leaves a break: the text around it is not one sentence.
+        # Replace a removed section by a blank line, so that the texts around it are not joined.
         rest += [""] if parameters or TYPE.match(lines[at]) else lines[at:end]
         at = end
-    # Join the lines that were only wrapped.
+    # Join wrapped lines.
     result = list[str]()
     for line in rest:
         before = result[-1] if result else ""
@@ -67,7 +67,7 @@ def read_docstring(text: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _find_section(lines: Sequence[str], at: int) -> tuple[str, int]:
-    """Return the parameter section that starts at this line, as text for the parser, and the line after it."""
+    """Return the parameter section that starts at this line, as text for the parser, and the index after the section."""
     if heading := GOOGLE.fullmatch(lines[at]):
         indent = len(heading["indent"])
         end = _find_end(lines, at + 1, lambda line, _: len(line) - len(line.lstrip()) > indent)
@@ -78,7 +78,7 @@ def _find_section(lines: Sequence[str], at: int) -> tuple[str, int]:
             at + 2,
             lambda line, after: line[0].isspace() or not after or (NUMPY_NAME.fullmatch(line.rstrip()) is not None),
         )
-        # The heading of the next section looks like a name.
+        # Stop before the next section's heading, which looks like a parameter name.
         end = next((place - 1 for place in range(at + 3, end) if UNDERLINE.fullmatch(lines[place])), end)
         return "\n".join(["Of it.", "", "Parameters", "----------", *lines[at + 2 : end]]), end
     if SPHINX.match(lines[at]):
@@ -147,7 +147,7 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSignature:
-    """Description and arguments of a function. `warnings` name what the docstring lacks."""
+    """Description and arguments of a function. `warnings` are problems in the docstring."""
 
     description: str
     arguments: Arguments
@@ -156,9 +156,9 @@ class FunctionSignature:
 
 
 def read_signature(function: Function, context_type: type | None = None) -> FunctionSignature:
-    """Return the signature of a function. Parameters of the type `given` are injected, not arguments.
+    """Return the signature of a function. Parameters of type `context_type` are injected and are not arguments.
 
-    Raises SettingsError, with function and file, for a function that no model could call.
+    Raise SettingsError, with function and file, for a function that no model could call.
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise tool_error(function, "it yields; return the whole answer instead")
@@ -214,7 +214,7 @@ def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argu
 
 
 def _describe(argument: Argument, text: str | None) -> Argument:
-    """Add the docstring's description; the type hint's own takes precedence."""
+    """Add the description from the docstring, unless the type hint has one."""
     if not text:
         return argument
     is_annotated = get_origin(argument.hint) is Annotated
@@ -224,7 +224,7 @@ def _describe(argument: Argument, text: str | None) -> Argument:
 
 def build_arguments(arguments: Sequence[Argument]) -> Arguments:
     """Return the arguments as a pydantic model. Raises pydantic's error for an unsupported type."""
-    # Under generated names: a parameter may be called `schema` or `copy`, which a model's field may not.
+    # Generate the field names, because a parameter may be called `schema` or `copy`, which pydantic fields may not.
     fields = {
         _field(place): (
             Annotated[argument.hint, Field(alias=argument.name)],
@@ -245,7 +245,7 @@ def _field(place: int) -> str:
 
 
 def _without_titles(schema: Json) -> Json:
-    """Remove titles: they repeat the names, and the model pays for them."""
+    """Remove titles, which repeat the names and cost tokens."""
     match schema:
         case dict():
             fields = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("recto.tracing")
 NAME = "recto"
-# Variables with the address of a collector. OpenTelemetry reads them and its other variables itself.
+# Environment variables with the address of a collector. OpenTelemetry reads these and its other variables itself.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PATH = "/v1/traces"
 MISSING = "spans need packages that are not installed: pip install 'recto[otel]'"
@@ -35,8 +35,8 @@ CLOSING_SECONDS = 3.0
 def open_tracer(settings: TraceSettings, environment: Mapping[str, str]) -> Tracer:
     """Return a tracer that exports spans if an address is set, else one that does nothing.
 
-    Missing packages are an error if Recto's own setting has the address. An address in the environment may be meant for
-    other programs, so missing packages are only logged.
+    Missing packages are an error if the address is in Recto's own setting. An address in the environment may be meant
+    for other programs, so missing packages are only logged.
     """
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     endpoint = settings.endpoint or next((value for name in ENDPOINTS if (value := environment.get(name))), None)

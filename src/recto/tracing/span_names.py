@@ -1,6 +1,6 @@
-"""Names of spans, attributes and events, from the unfinished conventions of OpenTelemetry for models.
+"""Names of spans, attributes and events, from OpenTelemetry's unfinished conventions for generative AI.
 
-Names that it lacks begin with `recto.`.
+Names that the conventions lack begin with `recto.`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOOL_TYPE = "gen_ai.tool.type"
 TOOL_CALL = "gen_ai.tool.call.id"
 ERROR_TYPE = "error.type"
 
-# Content, if a setting allows it.
+# Attributes with content, set only if a setting allows it.
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"

@@ -1,4 +1,4 @@
-"""Spans and a tracer that do nothing. The exporting ones have the same methods."""
+"""Spans and a tracer that do nothing. The exporting versions in `otlp` have the same methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SpanAttributes: TypeAlias = Mapping[str, SpanValue | None]
 
 
 class TraceSpan:
-    """A timed operation with attributes. It ends at the latest with its `with` block."""
+    """A timed operation with attributes. It ends with its `with` block, or earlier with `end`."""
 
     @property
     def has_content(self) -> bool:

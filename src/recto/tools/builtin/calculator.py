@@ -16,7 +16,7 @@ from recto.tools.mark import tool
 Number: TypeAlias = int | float
 
 LONGEST_EXPRESSION = 500
-# About three thousand digits: enough for 1000!, and each step takes microseconds.
+# Size limit of numbers: about 3,000 digits, enough for 1000!. Each step takes microseconds.
 MOST_BITS = 10_000
 LARGEST_FACTORIAL = 1000
 MOST_PLACES = 300
@@ -28,7 +28,7 @@ CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
 
 
 class _Function(NamedTuple):
-    """A function and the number of its arguments; `most` None is any."""
+    """A function and the number of its arguments. `most` None allows any number."""
 
     of: Callable[..., Number]
     least: int = 1

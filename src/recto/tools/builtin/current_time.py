@@ -1,4 +1,4 @@
-"""The current_time tool. The time is the run's, not the machine's."""
+"""The current_time tool. It reports the time in the tool context, not the machine's clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recto.errors import ToolError
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 
-# Written out: strftime would use the machine's language.
+# English names, because strftime would use the machine's language.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 

@@ -1,4 +1,4 @@
-"""The recall tool (X5): returns folded or summarised results from the log. No tool acts again."""
+"""The recall tool (X5): returns folded or summarised results from the log without running a tool again."""
 
 from __future__ import annotations
 

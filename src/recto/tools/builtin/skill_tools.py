@@ -14,7 +14,7 @@ from recto.tools.mark import tool
 from recto.tools.ports import ToolContext, ToolResult
 
 PAGE_CHARACTERS = 20_000
-# Space for the frame around a part.
+# Characters reserved for the frame around a part.
 FRAME = 500
 NO_TEXT = "{path} has {size} bytes that are no text, so it cannot be shown."
 PART = "[characters {first}-{last} of {total} of {path}{more}]\n"

@@ -28,8 +28,9 @@ ETC = {
     "group": f"root:x:0:\nuser:x:{USER}:\nnogroup:x:65534:\n",
 }
 ETC_ALONE = {"hosts": "127.0.0.1 localhost\n::1 localhost\n", "nsswitch.conf": "passwd: files\nhosts: files\n"}
-# It waits for a line, and ends if stdin closes. POSIX counts file sizes in blocks of 512 bytes. Shells have two names
-# for the process limit. If memory runs out, the kernel ends the command first.
+# Shell script that sets limits and starts the command. It waits for a line and ends if stdin closes. `ulimit -f` counts
+# blocks of 512 bytes; shells name the process limit `-u` or `-p`. If memory runs out, the kernel kills the command
+# first.
 LAUNCH = """\
 read -r go || exit 125
 exec < /dev/null
@@ -58,7 +59,7 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """The confinement of commands: bubblewrap's `program`, or None if it does not work."""
+    """The confinement of commands by bubblewrap's `program`. If `program` is None, commands run without a sandbox."""
 
     settings: CommandSettings
     program: str | None
@@ -66,7 +67,7 @@ class Confinement:
 
     @contextmanager
     def prepare(self, command: str, workspace: Workspace, folder: str) -> Generator[Start]:
-        """Yield how to start a command in a folder of its workspace. Valid once, inside the context."""
+        """Yield the start of a command in a folder of its workspace. Use it once, inside the context."""
         if "\0" in command:
             raise ToolError("The command has a null character in it. Leave it out.")
         if len(command.encode(errors="replace")) > LONGEST_COMMAND:
@@ -122,7 +123,7 @@ class Confinement:
 
     def _launch(self, command: str) -> tuple[str, ...]:
         settings, shell = self.settings, shutil.which("bash", path=self._path) or "sh"
-        # Without a sandbox, the limit would count all processes of our user.
+        # Without a sandbox, set no limit, because it would count all processes of our user.
         processes = settings.processes if self.program else 0
         limits = map(str, (settings.open_files, settings.file_bytes // 512, processes))
         return ("/bin/sh", "-c", LAUNCH, "sh", *limits, shell, "-c", command)
@@ -131,7 +132,7 @@ class Confinement:
         settings, folder = self.settings, str(workspace.folder)
         size = ("--size", str(settings.scratch_bytes), "--tmpfs")
         read = (*(bubblewrap.NETWORK_FILES if settings.network else bubblewrap.CERTIFICATES), *self._readable)
-        # Private places that are visible through readable paths outside the workspace.
+        # Private paths to hide: those in readable paths outside the workspace.
         folders, files = list[str](), list[str]()
         for path, one in product(workspace.private, bubblewrap.readable_paths(read)):
             real = Path(one).resolve()
@@ -152,7 +153,7 @@ class Confinement:
             *bubblewrap.readable_words(read),
             *(word for place in folders for word in ("--size", "4096", "--tmpfs", place)),
             *(word for place in files for word in ("--ro-bind", EMPTY, place)),
-            # The thread's folder lies inside a private one. Its mount point is made before those become read-only.
+            # Mount the workspace before private folders become read-only, because it may lie in one of them.
             *("--bind", folder, folder, *(word for place in folders for word in ("--remount-ro", place))),
         )
 
@@ -162,7 +163,7 @@ def _names(text: str) -> list[str]:
 
 
 def _readable_pipe(data: bytes, stack: ExitStack) -> int:
-    """Return a pipe that contains these few bytes. The stack closes it."""
+    """Return the read end of a pipe that contains `data`, which must fit into the pipe's buffer. The stack closes it."""
     reading, writing = os.pipe()
     stack.callback(os.close, reading)
     with os.fdopen(writing, "wb") as file:

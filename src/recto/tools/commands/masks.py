@@ -1,6 +1,7 @@
-"""Bubblewrap arguments that keep commands from guarded and hidden places of a workspace. No link is followed.
+"""Bubblewrap arguments that protect guarded and hidden places of a workspace from commands.
 
-Each place is opened name by name and passed to bubblewrap as a descriptor, so nothing swapped in meanwhile is mounted.
+Each place is opened name by name, never through a link, and passed to bubblewrap as a descriptor. So bubblewrap never
+mounts a replacement.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from recto.errors import ToolError
 from recto.tools.workspace.workspace_files import FOLDER, GIT
 from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspace
 
-# Opens anything, a link itself included, without rights. Linux only, like the sandbox.
+# Flags that open any entry without access rights, and a link as itself. `O_PATH` exists only on Linux, like the
+# sandbox.
 PLACE = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
-# An empty file of this package. A device could not be opened instead.
+# Empty file to mount over hidden files. A mounted device, such as /dev/null, could not be opened.
 EMPTY = str(Path(__file__).parents[2] / "py.typed")
 LINKED = (
     "{path} is a link, so what is to be kept as it is could be elsewhere, and no command is run. "
@@ -34,16 +36,16 @@ class OpenPlaces:
         self._directories[()] = self._close_later(os.open(workspace.folder, FOLDER))
 
     def of(self, place: str) -> int | None:
-        """Return the descriptor of a place, or None if nothing is there. Raise ToolError for a link in the path."""
+        """Return the descriptor of a place, or None if it does not exist. Raise ToolError for a link in the path."""
         return self._open(tuple(place.split("/")))
 
     def is_folder(self, place: str) -> bool:
-        """Return True if a folder is there."""
+        """Return True if the place is a folder."""
         descriptor = self.of(place)
         return descriptor is not None and stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
     def is_linked_by_git(self, place: str) -> bool:
-        """Return True for a link directly in git's folder. Guarding that folder guards the link."""
+        """Return True for a link directly in `.git`. Guarding all of `.git` protects such a link."""
         git, _, name = place.partition("/")
         if git != GIT or not name or "/" in name or not self.is_folder(git):
             return False
@@ -70,9 +72,10 @@ class OpenPlaces:
 
 
 def guarded_places(workspace: Workspace) -> tuple[str, ...]:
-    """Return the guarded places that exist. Raises ToolError for a link on the way to one of them or to a hidden place.
+    """Return the guarded places that exist. Raise ToolError if a guarded or hidden path contains a link.
 
-    A link in git's own folder, such as to shared hooks, could be replaced there: that folder is guarded whole.
+    Exception: if an entry directly in `.git` is a link (such as `hooks`), guard all of `.git`, because a command could
+    otherwise replace the link.
     """
     with ExitStack() as stack:
         places = OpenPlaces(workspace, stack)
@@ -85,18 +88,19 @@ def guarded_places(workspace: Workspace) -> tuple[str, ...]:
 
 
 def open_masks(workspace: Workspace, stack: ExitStack) -> tuple[list[str], list[int]]:
-    """Return bubblewrap's words, and the descriptors that they name, open as long as the stack.
+    """Return bubblewrap arguments, and the descriptors that they name. The stack closes the descriptors.
 
-    They make hidden places empty and guarded ones read-only. A folder with a mount on it cannot be renamed.
+    The arguments make hidden places empty and guarded ones read-only. They also mount all parent folders, because a
+    folder with a mount on it cannot be renamed.
     """
     places, words, descriptors = OpenPlaces(workspace, stack), list[str](), list[int]()
     all_names = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
-    # Parents come first, outermost first, then guarded places.
+    # Mount parents first, the outermost first, then guarded places.
     parents = sorted({tuple(names[:depth]) for names in all_names for depth in range(1, len(names))}, key=len)
     mounts = [("/".join(names), "--bind-fd") for names in parents]
     mounts += [(place, "--ro-bind-fd") for place in workspace.guarded]
     for place, word in mounts:
-        # Two lists may name the same place, and bubblewrap closes each descriptor after use.
+        # Duplicate the descriptor, because a place may occur twice and bubblewrap closes each descriptor after use.
         if (descriptor := places.of(place)) is not None:
             descriptors.append(os.dup(descriptor))
             stack.callback(os.close, descriptors[-1])
@@ -107,7 +111,7 @@ def open_masks(workspace: Workspace, stack: ExitStack) -> tuple[list[str], list[
             words += ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
         elif places.of(place) is not None:
             words += ("--ro-bind", EMPTY, path)
-        # These files come and go beside a database.
+        # A database's `-wal` and `-shm` files may be missing, because the database creates and deletes them.
         elif not place.endswith(DATABASE_ENDINGS):
             raise ToolError(HIDDEN_GONE.format(path=place))
     return words, descriptors

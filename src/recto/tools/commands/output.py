@@ -1,4 +1,4 @@
-"""Output of a running command: cleaned; beginning and end of each stream in memory, the whole in a file."""
+"""Output of a running command as clean text: head and tail of each stream in memory, the whole in a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from recto.page.text.cut import common_length
 from recto.tools.commands.whole_output import WholeOutput
 
 MARK = "\n[... {count:,} characters left out ...]\n"
-# The names of both texts, the JSON around them, and the mark of a cut in each.
+# Fewest characters of a text to show beside the mark. With less room, show nothing.
 LEAST = 20
-# Characters that take two in JSON. Clean text has no others that grow.
+# Characters that JSON writes as two. Clean text contains no other characters that JSON escapes.
 _DOUBLED = ('"', "\\", "\n", "\t")
-# Terminal sequences: with parameters; titles and links; character set choices; and single letters.
+# Terminal escape sequences: with parameters, titles and links, character sets, single letters.
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"
     r"|\x1b[ -/]+[0-~]|\x1b[0-~]?"
@@ -30,14 +30,14 @@ _DRAWN_OVER = re.compile(r"[^\n]*\r(?=[^\n\r])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 StreamName: TypeAlias = Literal["stdout", "stderr"]
 STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")
-# Longer lines are cleaned in pieces.
+# Longest line that is cleaned as a whole. Longer lines are cleaned in pieces.
 LONGEST_LINE = 65_536
 NEWEST = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedText:
-    """The beginning, end and full length of a text. If nothing is missing, head and tail are all of it."""
+    """The head, tail and full length of a text. Head and tail are the whole text if `missing` is 0."""
 
     head: str = ""
     tail: str = ""
@@ -45,7 +45,7 @@ class PrintedText:
 
     @property
     def missing(self) -> int:
-        """The number of characters between the two that were dropped."""
+        """The number of characters dropped between head and tail."""
         return self.length - len(self.head) - len(self.tail)
 
 
@@ -59,7 +59,7 @@ def fit_texts(stdout: PrintedText, stderr: PrintedText, room: int) -> tuple[str,
 def format_answer(
     stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int, output: str
 ) -> str:
-    """Return the answer in at most so many characters; `output` is the path of the whole output if it was cut."""
+    """Return the answer in at most `characters`. If a text is cut, add `output`, the path of the whole output."""
     answer_row: dict[str, Json] = {"stdout": "", "stderr": "", **rest}
     out, err, is_cut = fit_texts(stdout, stderr, characters - len(dump(answer_row)))
     if is_cut:
@@ -69,7 +69,7 @@ def format_answer(
 
 
 def fits(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int) -> bool:
-    """Return True if nothing has to be cut."""
+    """Return True if the answer fits without a cut."""
     return not fit_texts(stdout, stderr, characters - len(dump({"stdout": "", "stderr": "", **rest})))[2]
 
 
@@ -95,7 +95,7 @@ def _size(text: str) -> int:
 
 
 def clean_text(text: str) -> str:
-    """Remove everything from whole lines, or the last part of one, that only a terminal understands."""
+    """Remove escape sequences, text overwritten after a carriage return, and control characters."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
@@ -104,9 +104,10 @@ def clean_text(text: str) -> str:
 
 
 class Output:
-    """Both streams of a command. `characters` of the beginning and of the end of each stay in memory.
+    """Both streams of a command, with at most `characters` of the head and of the tail of each stream in memory.
 
-    `make_file` creates the file for the whole output once it exceeds that. A job has a file from the start.
+    If the output exceeds `characters`, `make_file` creates a file for the whole output. A job passes its `file` at the
+    start.
     """
 
     def __init__(self, characters: int, make_file: Callable[[], WholeOutput], file: WholeOutput | None = None) -> None:
@@ -116,7 +117,7 @@ class Output:
         self._make_file = make_file
         self._file = file
         self._has_tried = file is not None
-        # The whole output in order, until there is a file.
+        # Both streams in order of arrival, until a file exists.
         self._whole = ""
         self._streams = {stream: _Stream(characters) for stream in STREAMS}
         self._newest = ""
@@ -137,7 +138,7 @@ class Output:
                 self._file.close()
 
     def keep_whole(self) -> None:
-        """Write the whole output of an ended command to a file, unless it is in one."""
+        """Write the whole output of an ended command to a file, if there is no file yet."""
         with self._lock:
             if not self._has_tried:
                 self._begin_file()
@@ -146,7 +147,7 @@ class Output:
 
     @property
     def path(self) -> str:
-        """Path of the file in the workspace; empty if there is none."""
+        """The path of the file in the workspace; empty if no file exists."""
         return self._file.path if self._file else ""
 
     def printed(self, stream: StreamName) -> PrintedText:

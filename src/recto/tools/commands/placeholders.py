@@ -1,7 +1,7 @@
-"""Placeholders for missing guarded files while commands run, so that no command creates them.
+"""Placeholders for missing guarded files, so that no running command creates these files.
 
-A sandbox can mount only on existing places, so they are really created. Notes on disk come first: a server removes what
-a killed one left.
+A sandbox can mount only on existing paths, so placeholders are real files. A note on disk lists them before they are
+created, so that a server can remove the placeholders of a killed one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from recto.tools.workspace import workspace_files
 from recto.tools.workspace.visible_files import READ_FILE
 from recto.tools.workspace.workspaces import Workspace
 
-# Files of git's. An empty config is harmless, and so is a repository that names itself as its common folder.
+# Content of placeholders for git's files: an empty config, and a `commondir` that names the repository itself.
 FILES = {".git/config": b"", ".git/commondir": b".\n"}
 BEFORE = (
     "Something that is at work in this folder began before {place} was there, and is not kept from changing it, so no "
@@ -32,21 +32,21 @@ BEFORE = (
 
 
 class Placeholders:
-    """Empty files and folders that exist as long as a command runs in their workspace."""
+    """Neutral files and empty folders that exist while a command runs in their workspace."""
 
     def __init__(self, notes: Path | None = None) -> None:
         self._lock = Lock()
-        # For each running command of a folder, the places it cannot change there.
+        # For each workspace folder, the guarded places of each command that runs in it.
         self._running: dict[Path, list[Sequence[str]]] = {}
         self._names: dict[Path, list[str]] = {}
         self._notes = _Notes(notes) if notes else None
 
     @contextmanager
     def create_missing(self, workspace: Workspace) -> Generator[Workspace]:
-        """Create all missing guarded places inside the context and yield the workspace with the places that are
-        guarded.
+        """Create missing guarded places, and yield the workspace with all guarded places. Remove them after the last
+        command.
 
-        Raises ToolError if a link is in the way, or if a running command could put one there.
+        Raise ToolError if a link is in the way, or if a running command could create one.
         """
         with self._lock:
             others = self._running.setdefault(workspace.folder, [])
@@ -55,7 +55,8 @@ class Placeholders:
                 guarded_places(workspace)
                 self._make(workspace)
                 guarded = guarded_places(workspace)
-                # Reject a start beside a command that could replace an unguarded path by a link during the mount.
+                # Reject the start if a running command does not guard the same places, because it could replace one by
+                # a link.
                 for place in guarded:
                     if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
                         raise ToolError(BEFORE.format(place=place))
@@ -73,7 +74,8 @@ class Placeholders:
     def _make(self, workspace: Workspace) -> None:
         placeholders = self._names.setdefault(workspace.folder, [])
         missing = [place for place in workspace.guarded if not os.path.lexists(workspace.folder / place)]
-        # A new, empty git folder gets none: `git init` may be running. A path below a file cannot be listed.
+        # Create none in an empty `.git`, because `git init` may be running. Listing fails if `.git` is missing or a
+        # file.
         with suppress(OSError):
             if not any((workspace.folder / workspace_files.GIT).iterdir()):
                 missing = [place for place in missing if not place.startswith(f"{workspace_files.GIT}/")]
@@ -94,14 +96,16 @@ class Placeholders:
 
 
 class _Notes:
-    """The placeholders of this process in a file that stays locked while it lives. Only its first line counts."""
+    """A file that lists the placeholders of this process. The process locks it while it lives. Only the first line is
+    valid.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file: int | None = None
 
     def write(self, places_by_folder: Mapping[Path, Sequence[str]]) -> None:
-        """Store what exists or is about to."""
+        """Store the placeholders that exist or are about to be created."""
         if self._file is None:
             self._folder.mkdir(mode=workspace_files.PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._file = os.open(
@@ -110,17 +114,17 @@ class _Notes:
             fcntl.flock(self._file, fcntl.LOCK_EX)
         notes = {str(folder): list(places) for folder, places in places_by_folder.items() if places}
         line = json.dumps(notes).encode() + b"\n"
-        # In this order one of the two versions is complete whenever the process is killed.
+        # Write before truncating, so that the first line is complete even if the process is killed in between.
         os.pwrite(self._file, line, 0)
         os.ftruncate(self._file, len(line))
         os.fsync(self._file)
 
 
 def remove_leftovers(notes: Path) -> int:
-    """Remove the placeholders of dead processes, and count them. A note stays as long as its folder is missing."""
+    """Remove the placeholders of dead processes and return their number. Keep a note while a folder in it is missing."""
     count = 0
     for path in sorted(notes.glob("*.json")):
-        # The process that holds the lock is alive.
+        # Skip a locked note, because its process is alive.
         with suppress(OSError, ValueError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             notes_by_folder = cast("dict[str, list[str]]", json.loads(file.readline() or b"{}"))
@@ -137,7 +141,7 @@ def remove_leftovers(notes: Path) -> int:
 
 
 def _make(workspace: Workspace, place: str) -> bool:
-    """Create a placeholder and return True. Without a parent folder none is needed."""
+    """Create a placeholder. Return False if that fails; without a parent folder no placeholder is needed."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError):
         with _open_parent(workspace, tuple(folders)) as folder:
@@ -154,7 +158,7 @@ def _make(workspace: Workspace, place: str) -> bool:
 
 
 def _remove(workspace: Workspace, place: str) -> None:
-    """Remove a placeholder, unless somebody replaced it: ours is empty and private to its owner."""
+    """Remove a placeholder unless it was replaced. A placeholder is private and has its neutral content."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError), _open_parent(workspace, tuple(folders)) as folder:
         content, mode = (
@@ -171,8 +175,8 @@ def _remove(workspace: Workspace, place: str) -> None:
 
 
 def _content(place: str) -> bytes | None:
-    """Return the content of a neutral file, or None for a folder."""
-    # A name with an extension is a file.
+    """Return the content of a placeholder file, or None for a folder."""
+    # A name with an extension counts as a file.
     return FILES.get(place, b"" if Path(place).suffix else None)
 
 

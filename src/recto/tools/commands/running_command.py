@@ -27,14 +27,14 @@ _PROCESSES = Path("/proc")
 _RESIDENT = 1
 _SHARE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 PIECE_BYTES = 65_536
-# How often limits are checked.
+# Seconds between checks of the limits.
 TICK_SECONDS = 0.1
-# How often the size of a workspace with a limit is measured.
+# Seconds between measurements of a workspace that has a size limit.
 DISK_SECONDS = 2.0
 COUNTING = "workspace"
-# The last output is read after the end. Without a sandbox a surviving process may keep the pipe open.
+# Seconds to read the last output after the end. Without a sandbox, a surviving process may keep the pipe open.
 DRAIN_SECONDS = 0.5
-# The processes of a ready sandbox, and how long to wait where they are not visible.
+# Processes of a ready sandbox. If they do not appear within SETUP_SECONDS, the command starts anyway.
 SANDBOX = ("bubblewrap", "the first process", "the shell")
 SETUP_SECONDS, SETUP_TICK_SECONDS = 1.0, 0.002
 KILLED = 128 + signal.SIGKILL
@@ -54,7 +54,7 @@ def family(pid: int, most: int) -> Sequence[int]:
     pids, place = [pid], 0
     while place < len(pids) <= most:
         below = list[int]()
-        # A process that is gone has no children: they were moved to another parent or ended.
+        # An ended process has no children: they ended too or moved to another parent.
         with suppress(OSError):
             for thread in (_PROCESSES / str(pids[place]) / "task").iterdir():
                 below += map(int, (thread / "children").read_bytes().split())
@@ -78,14 +78,14 @@ def _share(pid: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """The exit code of a command, and the reason if it was ended."""
+    """The exit code of a command, and the reason if the command was stopped."""
 
     code: int
     why: str = ""
 
 
 class Command:
-    """A running command. It calls `report` in its thread whenever there may be new output; a job has none."""
+    """A running command. Its thread calls `report` whenever there may be new output; a job has no `report`."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Command:
         self._is_confined = False
         self._why = ""
         self._lock = Lock()
-        # On its own thread: measuring many files is slow, and the limits apply meanwhile.
+        # Measure the workspace on its own thread, because that is slow and the other limits apply meanwhile.
         self._counting = Thread(name=COUNTING)
 
     def run(self, starting: AbstractContextManager[Start]) -> Ending:
@@ -133,7 +133,8 @@ class Command:
             process = self._process
             if process is None or process.returncode is not None:
                 return
-            # In a sandbox all end with the first process; without one, some may have left the group.
+            # The processes of a sandbox end with its first process. Without a sandbox, some may have left the process
+            # group.
             others = family(process.pid, self._settings.processes)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -162,13 +163,13 @@ class Command:
             return self._process
 
     def _release(self, process: subprocess.Popen[bytes]) -> None:
-        """Let the command begin once its sandbox would end with us. Before that, it would survive our death."""
+        """Start the command once its sandbox is ready. Earlier, the command would survive the death of this process."""
         until = time.monotonic() + SETUP_SECONDS
         while self._is_confined and time.monotonic() < until and not self._has_ended(process):
             if len(family(process.pid, len(SANDBOX))) == len(SANDBOX):
                 break
             time.sleep(SETUP_TICK_SECONDS)
-        # An ended process no longer reads.
+        # The write fails if the process has ended.
         if process.stdin:
             with suppress(BrokenPipeError), process.stdin:
                 process.stdin.write(b"\n")
@@ -177,7 +178,7 @@ class Command:
         began = looked = measured_at = time.monotonic()
         over: float | None = None
         while over is None or (selector.get_map() and time.monotonic() < over):
-            # An empty selector would sleep the full timeout, and the end is near.
+            # An empty selector sleeps for the full timeout. Shorten it, because a command without streams ends soon.
             for key, _ in selector.select(TICK_SECONDS if selector.get_map() else TICK_SECONDS / 5):
                 with suppress(BlockingIOError):
                     data = os.read(key.fd, PIECE_BYTES)
@@ -204,7 +205,7 @@ class Command:
                 self._counting.start()
 
     def _has_ended(self, process: subprocess.Popen[bytes]) -> bool:
-        # Under the lock: the id may belong to another process after this.
+        # Poll under the lock, because after this call the process id may belong to another process.
         with self._lock:
             return process.poll() is not None
 
@@ -213,11 +214,11 @@ class Command:
         if seconds > self._seconds:
             self.end((TIMED_OUT if self._report else JOB_TIMED_OUT).format(seconds=self._seconds))
             return
-        # Bubblewrap itself is two of them.
+        # Two of the processes are bubblewrap's.
         pids = family(pid, settings.processes + 2)
         if len(pids) > settings.processes + 2:
             self.end(TOO_MANY_PROCESSES.format(most=settings.processes))
-        # Shared memory is counted once if the plain sum is too large.
+        # If the plain sum is too large, count shared memory only once.
         elif all(sum(map(count, pids)) > settings.memory_bytes for count in (_resident, _share)):
             self.end(TOO_MUCH_MEMORY.format(most=settings.memory_bytes))
 

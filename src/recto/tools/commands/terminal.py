@@ -24,12 +24,12 @@ from recto.tools.workspace.workspaces import Workspace, refresh_guarded
 
 LOGGER = logging.getLogger("recto.tools")
 JOB = "job-"
-# Jobs keep little in memory: their file has everything.
+# Characters of a job's head and tail in memory. Its file contains everything.
 JOB_CHARACTERS = 2_000
-# Of those that have ended.
+# The number of ended jobs to remember.
 JOBS_KNOWN = 200
 STOP_SECONDS = 2.0
-# A job that fails at once, such as by a wrong name, is reported at once.
+# Seconds to wait for an early end, so that the answer reports a job that fails at once.
 AT_ONCE_SECONDS = 0.3
 BY_USER, BY_SERVER, BY_THREAD = "It was ended as asked.", "It ended with the server.", "Its thread was deleted."
 CANCELLED = "It was ended with its run."
@@ -74,7 +74,7 @@ class Job:
 
 
 class Terminal:
-    """Runner of commands for one loop. `notes` is the folder for notes on placeholders."""
+    """Runner of commands for one event loop. `notes` is the folder for notes on placeholders."""
 
     def __init__(self, settings: CommandSettings, confinement: Confinement, notes: Path | None = None) -> None:
         self.settings = settings
@@ -121,7 +121,7 @@ class Terminal:
                 count = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
                 raise ToolError(TOO_MANY_JOBS.format(counted=count, where=where))
         used_paths = self._paths_in_use(order.workspace.folder)
-        # No other job can start meanwhile: there is no await between.
+        # No other job can start before this one is added, because there is no await in between.
         file = new_output(order.workspace, JOB, most=self.settings.outputs, used_paths=used_paths)
         output = Output(JOB_CHARACTERS, lambda: file, file)
         command = Command(self.settings, order.workspace, output, order.seconds, None)
@@ -178,7 +178,7 @@ class Terminal:
             job.ending = self._follow(job.order, job.running)
         except ToolError as error:
             job.ending = Ending(code=1, why=str(error))
-        except Exception:  # one that nobody follows any more would count as running for ever
+        except Exception:  # otherwise the job would count as running forever
             LOGGER.exception("%s could not be followed to its end", job.id)
             job.ending = Ending(code=1, why=BY_MISTAKE)
         finally:

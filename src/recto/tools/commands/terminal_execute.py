@@ -54,7 +54,7 @@ async def terminal_jobs(
         raise ToolError(UNNAMED.format(known=job_names))
     match = next((one for one in jobs if one.id == job), None)
     if match is None:
-        # It may be from before a server restart: then only its file is left.
+        # The job may be from before a server restart. Then only its file exists.
         may_be_earlier = NAME.fullmatch(job) and not terminal.is_of_others(workspace.folder, job)
         newest = await _newest(workspace, job, context.characters) if may_be_earlier else None
         if newest is None:
@@ -72,7 +72,7 @@ def _row(job: Job) -> dict[str, Json]:
 
 
 async def _newest(workspace: Workspace, id: str, characters: int) -> str | None:
-    """Return the end of its output, within a third of the answer limit: JSON makes it longer."""
+    """Return the end of a job's output, within a third of the answer limit, because JSON makes text longer."""
     return await run_in_thread(lambda: end_of_output(workspace, f"{id}.txt", characters // 3), name="workspace")
 
 
@@ -124,7 +124,7 @@ async def terminal_execute(
 def _folder(workspace: Workspace, path: str) -> str:
     """Return the folder of a path, relative to the workspace with all links resolved."""
     names = names_in(path, roots_of(workspace.folder))
-    # The first user of a workspace creates it.
+    # Create the workspace if it does not exist.
     os.close(open_root(workspace))
     with open_path(workspace, names) as place:
         if not place.is_folder:

@@ -1,6 +1,6 @@
 """Files in a workspace with the whole output of commands, readable by the file tools.
 
-The server writes them, whatever a command does to the workspace meanwhile: it follows no link and keeps the file open.
+The server follows no link and keeps each file open, so no command can redirect the output.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WholeOutput:
         self.path = path
 
     def write(self, text: str) -> None:
-        """Append text, as far as the disk has room."""
+        """Append text. If the disk is full, close the file."""
         if self._descriptor is None:
             return
         data = memoryview(text.encode(errors="replace"))
@@ -48,7 +48,7 @@ class WholeOutput:
 def new_output(
     workspace: workspace_files.Workspace, prefix: str, *, most: int, used_paths: Collection[str] = ()
 ) -> WholeOutput:
-    """Create a file under the next number; delete the oldest unused ones beyond `most`. May raise ToolError."""
+    """Create a file with the next number. Delete the oldest unused files beyond `most`. May raise ToolError."""
     try:
         with _open_outputs(workspace, make=workspace_files.PRIVATE_FOLDER) as folder, os.scandir(folder) as entries:
             numbers = {entry.name: int(match[1]) for entry in entries if (match := NAME.fullmatch(entry.name))}
@@ -76,7 +76,7 @@ def path_of(name: str) -> str:
 
 def end_of_output(workspace: workspace_files.Workspace, name: str, most: int) -> str | None:
     """Return the last bytes of an output as text, or None if there is no such file."""
-    # Non-blocking, so that a pipe in its place does not hang.
+    # Open without blocking, because a command may have put a pipe in the file's place.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError, ToolError), _open_outputs(workspace) as folder:
         file = os.open(name, flags, dir_fd=folder)
@@ -90,7 +90,7 @@ def end_of_output(workspace: workspace_files.Workspace, name: str, most: int) ->
 
 @contextmanager
 def _open_outputs(workspace: workspace_files.Workspace, *, make: int | None = None) -> Generator[int]:
-    """Open the folder of outputs; `make` creates it if it is missing, with a .gitignore."""
+    """Open the folder of outputs and add a `.gitignore`. With `make`, create missing folders with that mode."""
     top = workspace_files.open_root(workspace)
     try:
         with (

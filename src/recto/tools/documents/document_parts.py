@@ -1,6 +1,7 @@
 """Parts of a document: selection, extraction, and the text for the model. No file access.
 
-A part is characters or elements, below a line that gives its position. Never more is read than could be shown.
+A part is a range of characters or elements. Its text follows a line with its position. Reading stops when the answer is
+full.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from recto.tools.ports import Document
 
 PartFormat: TypeAlias = Literal["text", "elements"]
 PAGE_CHARACTERS = 20_000
-# About as long as the position line: cutting less would make the text longer.
+# Longest text that is never cut. The position line is about as long, so a cut would make the answer longer.
 NEVER_CUT = 150
 UNITS: dict[PartFormat, str] = {"text": "characters", "elements": "elements"}
 STILL_READ = " (the rest is still being read)"
-# Few long elements fill an answer; of short ones, each step fetches more.
+# Elements to fetch in the first step, because a few long ones fill an answer. Each further step doubles the number.
 LEAST_AT_ONCE = 4
 MOST_AT_ONCE = 64
-# The least that an element adds to its text as JSON.
+# Fewest characters that JSON adds to the text of an element.
 LEAST_JSON = 20
 NO_PAGES = "it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
 NO_PAGE = "there is no {unit} {first}: it has {count}."
@@ -59,7 +60,9 @@ class PartRequest:
     format: PartFormat = "text"
 
     def widest(self, most: int) -> int:
-        """Return the most characters of a document to show. Elements are counted differently, but share the limit."""
+        """Return the character limit of a part. For elements, `limit` counts elements, so the default character limit
+        applies.
+        """
         return min(self.limit if self.format == "text" else PAGE_CHARACTERS, most)
 
     def next(self, id: str, offset: int) -> str:
@@ -105,7 +108,9 @@ class RenderedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class TextPart:
-    """Characters from `start` on, and one more if any. `total` is None while unknown; `place` covers them all."""
+    """Characters from `start` on, plus one if there are more. `total` is None while unknown; `place` covers all of
+    them.
+    """
 
     text: str
     start: int
@@ -118,7 +123,7 @@ class TextPart:
         return len(self.text)
 
     def render(self, limit: int, request: PartRequest) -> RenderedPart:
-        """Return as many characters as the limit allows, without splitting any."""
+        """Return as many characters as the limit allows, without splitting a visible character."""
         room = max(limit, min(request.limit, NEVER_CUT))
         # The part starts at the requested offset: moving it back could show the same page forever.
         end = len(self.text) if len(self.text) <= room else boundary(self.text, limit) or limit
@@ -127,7 +132,9 @@ class TextPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementsPart:
-    """Elements from `start` on with their JSON, and one more if any. `place` covers the document or the pages."""
+    """Elements from `start` on, plus one if there are more, and the JSON of each. `place` covers the document or the
+    pages.
+    """
 
     elements: tuple[Element, ...]
     texts: tuple[str, ...]
@@ -143,7 +150,7 @@ class ElementsPart:
     def render(self, limit: int, request: PartRequest) -> RenderedPart:
         """Return as many elements as fit, at least one, which is shortened if necessary."""
         room = max(limit, NEVER_CUT)
-        # Each element adds a comma or bracket, and the last one a bracket more.
+        # JSON adds a comma or bracket for each element, and a closing bracket.
         ends = accumulate([len(text) + 1 for text in self.texts[: request.limit]])
         count = sum(end < room for end in ends)
         texts = self.texts[:count] or (_shorten_element(self.elements[0], room - 2),)
@@ -169,7 +176,7 @@ async def extract_part(document: Document, request: PartRequest, most: int) -> D
 
 
 async def _text(document: Document, request: PartRequest, most: int) -> DocumentPart | str:
-    # One more than shown, to know whether there is more.
+    # Request one more character than is shown, to know if the text continues.
     count = request.widest(most) + 1
     excerpt = await document.characters(request.offset, count)
     text, extent = excerpt.text, excerpt.extent
@@ -186,7 +193,7 @@ async def _text(document: Document, request: PartRequest, most: int) -> Document
 
 
 async def _text_of_pages(document: Document, request: PartRequest, pages: PageRange, most: int) -> DocumentPart | str:
-    # One more than shown, to know whether there is more.
+    # Request one more character than is shown, to know if the text continues.
     excerpt = await document.pages(pages.first, pages.last, request.offset, request.widest(most) + 1)
     text, total = excerpt.text, excerpt.length
     if (missing := _missing(excerpt.extent, pages)) is not None:
@@ -210,7 +217,7 @@ async def _elements(document: Document, request: PartRequest, most: int) -> Docu
         return _past_end(request, selection.length)
     if not selection.elements:
         return NO_TEXT if pages is None else NO_TEXT_HERE.format(place=place)
-    # Neutralise our own tags here: a JSON value would hide them from the later check (F3).
+    # Neutralise our own tags here, because JSON would hide them from the later check (F3).
     elements = list[Element]()
     for one in selection.elements[: _count_needed(selection.elements, room)]:
         rows = tuple([tuple([neutralise(cell, FRAME_TAGS) for cell in cells]) for cells in one.rows])
@@ -222,7 +229,7 @@ async def _elements(document: Document, request: PartRequest, most: int) -> Docu
 
 
 async def _gathered(document: Document, request: PartRequest, room: int) -> Selection:
-    """Return the displayable elements, and one more if there is one. A few extra may be fetched."""
+    """Return the elements that fit, plus one if there are more. The result may contain a few extra elements."""
     elements: list[Element] = []
     step = LEAST_AT_ONCE
     while True:
@@ -240,7 +247,7 @@ async def _gathered(document: Document, request: PartRequest, room: int) -> Sele
 
 
 def _count_needed(elements: Sequence[Element], room: int) -> int:
-    """Return how many elements could be shown, plus one to know whether there is more."""
+    """Return how many elements fit, plus one to know if there are more."""
     sizes = accumulate([len(one.text) + LEAST_JSON for one in elements])
     return max(sum(size <= room for size in sizes) + 1, 2)
 
@@ -280,7 +287,7 @@ def _place(extent: Extent, first: int, last: int | None) -> PagesOfPart | None:
 
 
 def format_content(id: str, part: DocumentPart, request: PartRequest, limit: int) -> str:
-    """Return the shown text of a document, below its position and the next call. A whole document needs neither."""
+    """Return the text of a part, below a line with its position and the next call. A whole document needs no such line."""
     part_text = part.render(limit, request)
     is_all = part.start == 0 and part_text.count == part.count
     if is_all and request.pages is None:

@@ -54,7 +54,7 @@ class _DocumentResult:
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A row of the answer. A part has its document beside it; a failure is a text."""
+    """A row of the answer. `read` is a document with its part, or the text of a failure."""
 
     id: str
     name: str
@@ -110,7 +110,7 @@ def _find_document(id: str, maps: FileMaps) -> DocumentRequest:
     if id in maps.files:
         kind = maps.files[id].kind
         return DocumentRequest(id=id, file=f"{id} is no document but of type {kind}, which has no text to read.")
-    # The newest are the most likely to be meant.
+    # Name the newest, because the model most likely means one of them.
     names = ", ".join(list(maps.documents)[-KNOWN_SHOWN:]) or "none"
     label = repr(id[: read_many.NAME_SHOWN])
     return DocumentRequest(id=id, file=f"there is no file {label} here. The newest documents are: {names}.")
@@ -193,7 +193,7 @@ def _answer(rows: Sequence[_Row], part_request: PartRequest, limit: int) -> str:
 
 
 async def _with_last_page(row: _Row, part_request: PartRequest, limit: int) -> _Row:
-    """Return the row with the page its text ends on. It is known only now, and never later than before."""
+    """Return the row with the page that its shown text ends on. That page is known only after the limit is chosen."""
     match row.read:
         case _DocumentResult(document=document, part=document_parts.TextPart(place=place) as part) if (
             place and not part_request.pages
@@ -224,11 +224,11 @@ async def read_documents(
 async def read_thread(
     urls: Sequence[str], context: ToolContext, report_seconds: float = read_many.REPORT_SECONDS
 ) -> str:
-    """Return the thread's documents as one text, newest first. Unknown urls get a block of their own."""
+    """Return the thread's documents as one text, newest first. Each unknown URL gets its own block."""
     files = read_many.require_files(context)
     turns = files.turns
     if urls and turns:
-        # Only the named files of the current turn. Earlier turns stay (D4).
+        # Of the current turn, keep only the named files. Files of earlier turns stay (D4).
         turns = (*turns[:-1], [one for one in turns[-1] if not _names(one).isdisjoint(urls)])
     files_to_read = choose_documents(turns, files.max_files)
 
@@ -237,7 +237,7 @@ async def read_thread(
         excerpt = await document.characters(0, most + 1)
         if len(excerpt.text) <= most:
             return (excerpt.text if excerpt.text.strip() else read_many.NO_TEXT), ""
-        # Do not wait for its end: a long document would delay the others.
+        # Do not wait for the end of the document, because a long one would delay the others.
         return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
 
     read = await read_many.read_each(files_to_read, take, files, context.report, report_seconds)

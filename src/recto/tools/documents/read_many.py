@@ -14,9 +14,9 @@ from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.tools.ports import Document, Progress, ReportProgress, ToolContext, ToolFiles
 
-# The longest name, id or url that is repeated in an answer.
+# Characters shown of a name, id or URL.
 NAME_SHOWN = 200
-# Documents read at the same time; the others wait.
+# Documents read at the same time.
 AT_ONCE = 4
 REPORT_SECONDS = 0.5
 NO_TEXT = "[there is no text in this file]"
@@ -43,7 +43,7 @@ def require_files(context: ToolContext) -> ToolFiles:
 
 
 def failure(reason: str) -> str:
-    """Format a failure as content; a file's own text is never mistaken for it."""
+    """Format a failure as the content of a document."""
     return f"Error: {reason}"
 
 
@@ -54,7 +54,10 @@ async def read_each(
     report: ReportProgress,
     report_seconds: float = REPORT_SECONDS,
 ) -> Sequence[T | Unread]:
-    """Apply `take` to each document, in the given order. A failure affects only its own document."""
+    """Apply `take` to all documents in parallel, and return the results in the given order.
+
+    A failure affects only its own document.
+    """
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def read(file: InputFile) -> T | Unread:

@@ -13,12 +13,12 @@ from recto.tools.external.services import describe_failure
 # Headers that this transport sets itself.
 OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 REJECTION = "{host} answers with status {status}. Check the url, and the headers it wants"
-# Other statuses are part of the protocol, such as an unknown session.
+# Statuses that count as problems. Other statuses are part of the protocol, such as that for an unknown session.
 STATUSES = (401, 403, *range(500, 600))
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """A guarded transport for an httpx client: answers have at most `most` bytes. `problem` is the last failure."""
+    """A guarded transport for an httpx client. A response has at most `most` bytes. `problem` is the last failure."""
 
     def __init__(self, web: WebSession, most: int) -> None:
         self._web = web
@@ -37,7 +37,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             REJECTION.format(host=request.url.host, status=answer.status) if answer.status in STATUSES else ""
         )
         if answer.header(b"content-encoding").strip().lower() not in ("", "identity"):
-            # A small compressed body could become very large.
+            # Reject compressed bodies, because a small one could become very large.
             answer.close()
             raise httpx2.ReadError("the answer is compressed, which was not asked for", request=request)
         is_stream = answer.header(b"content-type").partition(";")[0].strip().lower() == "text/event-stream"

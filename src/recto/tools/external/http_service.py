@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("recto.tools")
 ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
-# Characters that stay unquoted in a path: those of its file, and percent-encoded values.
+# Characters that stay unquoted in a path. `%` is one, because values in the path are already quoted.
 AS_IT_IS = "/%:@!$&()*+,;=~-._"
 GOOD = range(200, 300)
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -67,7 +67,7 @@ class HttpService:
         self._web: WebSession | None = None
 
     async def run(self) -> None:
-        """Read its file and stay until cancelled. No connection is made before a tool is called."""
+        """Read the OpenAPI file and wait until cancelled. The first tool call opens a connection."""
         try:
             await self._read()
         except (openapi_file.NotOpenApi, SettingsError) as error:
@@ -196,7 +196,7 @@ def make_request(operation: openapi_file.Operation, arguments: Mapping[str, Json
     for one in operation.parameters:
         value = arguments.get(one.argument)
         if one.place == "path":
-            # Quote a value as one path segment. Empty or dots would lead to another path.
+            # Quote a value as one path segment. An empty value or dots would lead to another path.
             text = _format_value(value)
             if text in ("", ".", ".."):
                 raise ToolError(f"{one.argument} is {text!r}, which cannot be a part of an address. Give another.")
@@ -205,7 +205,7 @@ def make_request(operation: openapi_file.Operation, arguments: Mapping[str, Json
             is_many = one.explode and isinstance(value, list)
             for each in (value if isinstance(value, list) else ()) if is_many else (value,):
                 parts.add(one.place, one.name, _format_value(each))
-    # The first alternative for which all credentials are configured.
+    # Use the first alternative for which all credentials are configured.
     usable = [names for names in operation.security if set(names) <= own.credentials.keys() & own.schemes.keys()]
     for name in usable[0] if usable else ():
         scheme = own.schemes[name]

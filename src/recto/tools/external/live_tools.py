@@ -19,7 +19,7 @@ def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tup
     """Return the external tool sources of an agent."""
     if not agent.mcp and not agent.openapi:
         return ()
-    # Imported here: agents without such tools do not need these modules.
+    # Imported here, because agents without such tools do not need these modules.
     from recto.tools.external.http_service import HttpService
     from recto.tools.external.mcp_server import McpServer
 
@@ -50,7 +50,7 @@ class LiveTools(Mapping[str, Registry]):
             return own
         if name not in self._registries or self._registries[name][0] != versions:
             tools = [tool for source in sources for tool in source.state.tools]
-            # Tools of a lost source stay: it may be back at the next call, and pages stay the same.
+            # Keep the tools of a lost source, because it may be back at the next call and pages stay the same.
             missing = tuple([source.name for source in sources if source.state.problem and not source.state.tools])
             whole = Registry((*own.values(), *tools), missing=missing)
             self._registries[name] = versions, whole.with_confirmation(self._confirm.get(name, ()))
@@ -65,7 +65,9 @@ class LiveTools(Mapping[str, Registry]):
         return len(self._own)
 
     def unconfirmed(self, name: str) -> tuple[str, ...]:
-        """Return names in `confirm` that match no tool, once all sources answered. They never ask anyone."""
+        """Return the names in `confirm` that match no tool and therefore have no effect. Empty until all sources
+        answered.
+        """
         sources = self.sources.get(name, ())
         if any(source.state.problem or not source.state.first_try.is_set() for source in sources):
             return ()
@@ -82,7 +84,7 @@ class LiveTools(Mapping[str, Registry]):
         self._keeping = [asyncio.create_task(source.run()) for source in every]
 
     async def stop(self) -> None:
-        """End all sessions. A second cancel stops a goodbye that hangs."""
+        """End all sessions. If ending one takes too long, cancel it a second time."""
         pending = set(self._keeping)
         for _ in range(2):
             for task in pending:
@@ -90,7 +92,7 @@ class LiveTools(Mapping[str, Registry]):
             pending = (await asyncio.wait(pending, timeout=STOP_SECONDS))[1] if pending else pending
 
     async def wait_for_first_try(self, name: str, seconds: float) -> None:
-        """Wait until all sources of an agent were tried once, at most `seconds`."""
+        """Wait at most `seconds` until all sources of an agent were tried once."""
         states = [source.state for source in self.sources.get(name, ()) if not source.state.first_try.is_set()]
         waiting = [asyncio.ensure_future(one.first_try.wait()) for one in states]
         if not waiting:

@@ -24,16 +24,16 @@ from recto.tools.external.services import ExternalServices, SecretValues, Source
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client import Client, IncomingMessage
-    from mcp.client._transport import TransportStreams  # all its transports yield this; it has no public name
+    from mcp.client._transport import TransportStreams  # the type that all transports yield; it has no public name
     from mcp.shared.message import SessionMessage
 
 LOGGER = logging.getLogger("recto.tools")
-# A server's time to end twice: until SIGTERM, then until SIGKILL. A stopping server of ours waits for both.
+# Seconds that a server has to end before SIGTERM, and again before SIGKILL. A stopping Recto server waits for both.
 STOP_SECONDS = 1.0
-# The end of a server's standard error: enough to show why it ended.
+# Characters kept of a server's standard error, enough to show why it ended.
 TAIL_CHARACTERS = 2_000
 FIRST_PAUSE = 0.5
-# After a session this long, the next one starts without a long pause.
+# Duration of a steady session. After such a session, the next one starts without a long pause.
 STEADY_SECONDS = 30.0
 NO_PACKAGE = "it needs a package that is not installed: pip install 'recto[mcp]'"
 SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
@@ -43,15 +43,15 @@ LOST_CALL = (
     "again. Look at what is there before you do."
 )
 DOWN = "{server} cannot be reached at present, so {tool} was not called. Try it later, or go on without it."
-# The client's own texts for a missing answer. Servers use the same error code.
+# Beginnings of the client's texts for a lost connection. The error code does not help, because servers use it too.
 CLOSED = ("Connection closed", "SSE stream")
-# The server restarted and does not know the session, or the session ended before anything was sent.
+# Beginnings of error texts for calls that were not executed: the server does not know the session, or nothing was sent.
 NOT_DONE = ("Session terminated", "Client must be used")
 Answer = TypeVar("Answer")
 
 
 class McpServer:
-    """A server with tools for an agent; `used_names` are tool names that the agent already uses."""
+    """An MCP server with tools for an agent. `used_names` are tool names that the agent already uses."""
 
     def __init__(self, settings: McpSettings, used_names: frozenset[str], services: ExternalServices) -> None:
         self.settings, self.name, self.place = settings, settings.name, settings.place
@@ -60,7 +60,7 @@ class McpServer:
         self._used_names = used_names
         self._services = services
         self._client: Client | None = None
-        # Returns why a session ended, as its transport knows it.
+        # Function that returns the transport's reason for the end of the session.
         self._end_reason: Callable[[], str] = str
         self._up, self._connection_lost, self._changed, self._wake = (asyncio.Event() for _ in range(4))
 
@@ -95,7 +95,7 @@ class McpServer:
                     return await ask(client)
             except TimeoutError as error:
                 raise ToolError(SLOW.format(tool=tool, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
-            # Server errors, invalid answers, ended sessions: any of their texts may contain a secret.
+            # Catch server errors, invalid answers and ended sessions. Any of their texts may contain a secret.
             except Exception as error:
                 from anyio import BrokenResourceError, ClosedResourceError
 
@@ -122,7 +122,7 @@ class McpServer:
             await self._session()
         except ImportError:
             return NO_PACKAGE
-        # Foreign code: any error costs only this session.
+        # The MCP library may raise any error. It ends only this session.
         except Exception as error:
             LOGGER.debug("MCP server %s: a session ended.", self.name, exc_info=True)
             return self.secrets.hide(self._end_reason() or _describe(error))
@@ -177,7 +177,7 @@ class McpServer:
         return streamable_http_client(settings.url, http_client=client, max_sse_event_size=most)
 
     async def _list(self, client: Client) -> None:
-        from recto.tools.external.mcp_tools import list_tools  # here: its package may be missing
+        from recto.tools.external.mcp_tools import list_tools  # here: the package may be missing
 
         tools, warnings = await list_tools(client, self, self._used_names, self._services)
         for warning in [one for one in warnings if one not in self.state.warnings]:
@@ -199,7 +199,7 @@ class McpServer:
                     await self._list(client)
 
     async def _notice(self, message: IncomingMessage) -> None:
-        """Note list changes that older servers send on their own."""
+        """Record list changes that older servers report without a subscription."""
         from mcp_types import ResourceListChangedNotification, ToolListChangedNotification
 
         if isinstance(message, (ToolListChangedNotification, ResourceListChangedNotification)):
@@ -220,12 +220,12 @@ class McpServer:
             except SubscriptionLost:
                 LOGGER.debug("MCP server %s no longer says what changes; it is asked again.", self.name)
             await asyncio.sleep(FIRST_PAUSE)
-            # Changes in between were not reported.
+            # Changes between two subscriptions were not reported, so list again.
             self._changed.set()
 
 
 def _describe(error: BaseException) -> str:
-    """Return the text of the first error of a group."""
+    """Describe an error; of a group, the first error."""
     match error:
         case BaseExceptionGroup(exceptions=exceptions):
             return _describe(cast("tuple[BaseException, ...]", exceptions)[0])
@@ -250,8 +250,8 @@ async def _wait_at_most(waiting: Awaitable[object], seconds: float) -> None:
 class ChildServer:
     """An MCP server as a child process: one message per line, of bounded length. Other lines are ignored.
 
-    It calls `on_end` when the output ends; `problem` has the reason afterwards. `hide`
-    removes secrets from its output.
+    `on_end` is called when the server's output ends. Afterwards `problem` contains the reason. `hide` removes secrets
+    from the output.
     """
 
     name: str
@@ -267,7 +267,7 @@ class ChildServer:
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[TransportStreams]:
-        """Start the server and yield its streams. It ends with the context."""
+        """Start the server and yield its streams. The end of the context ends the server."""
         import anyio
         from mcp.shared.message import SessionMessage
 
@@ -292,10 +292,10 @@ class ChildServer:
         try:
             yield incoming, outgoing
         finally:
-            # Closing its input makes it end too, which is no problem.
+            # Check now, because closing the input also ends the server, which is no problem to report.
             ended_itself = self._is_over
             await asyncio.shield(asyncio.ensure_future(_end(process)))
-            # Its last output may still be on its way.
+            # Wait for the end of the server's standard error.
             await asyncio.wait(working[-1:], timeout=STOP_SECONDS)
             for task in working:
                 task.cancel()
@@ -309,7 +309,7 @@ class ChildServer:
     async def _read(
         self, process: asyncio.subprocess.Process, come: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        """Forward messages until the output ends. The session sees the end of its stream."""
+        """Forward messages until the output ends, then close the session's stream."""
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
@@ -344,7 +344,7 @@ class ChildServer:
                     process.stdin.write(f"{text}\n".encode())
                     await process.stdin.drain()
             return
-        # It accepts no more input: fail those who wait for its answers.
+        # The server accepts no more input, so fail all pending requests.
         come.close()
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -353,7 +353,7 @@ class ChildServer:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its input, which asks it to end. If it stays, signal it and all its processes."""
+    """Close the server's input, which asks it to end. If it does not end, signal it and all its processes."""
     if process.stdin:
         process.stdin.close()
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -21,7 +21,7 @@ from recto.tools.external.tool_offers import CannotOffer, normalise_offer, tool_
 from recto.tools.mark import Mark
 from recto.tools.ports import Progress, ReportProgress, Tool, ToolContext, ToolResult
 
-# Stop following a server that returns more and more pages.
+# The most pages to read of a list, because a server may return more pages without end.
 MOST_PAGES = 100
 LIST, READ = "list_resources", "read_resource"
 ABOUT_LIST = "List the resources that {server} has to read: their uris, names and types."
@@ -174,14 +174,14 @@ async def _tool(name: str, draft: _ToolDraft, server: McpCaller, services: Exter
 
 
 def tool_result(answer: mcp_types.CallToolResult, server: McpCaller, services: ExternalServices) -> ToolResult:
-    """Convert the result of a call. A failed call's text reaches the model."""
+    """Convert the result of a call. If the call failed, its text tells the model why."""
     parts = list(_parts(answer.content, server, services))
     texts = [part.text for part in parts if isinstance(part, Text)]
     if answer.structured_content is not None:
         structured = server.secrets.hide(dump(answer.structured_content).decode())
         whole, values = _value(structured), [_value(text) for text in texts]
         inner = whole.get(WRAPPED) if isinstance(whole, dict) and list(whole) == [WRAPPED] else whole
-        # Servers send the value and a text that repeats it, for clients that read only one.
+        # Add the structured value unless a text repeats it. Servers send both for clients that read only one.
         if not values or not (values in ([whole], [inner], inner) or texts in ([inner], inner)):
             parts.append(Text(text=structured))
     if not parts:

@@ -1,6 +1,7 @@
-"""OpenAPI files (3.0, 3.1) as operations, each with one schema for all its arguments. No other file is read.
+"""OpenAPI files (3.0 to 3.2) as operations, each with one schema for all its arguments.
 
-References are resolved within the file. A reference back to itself accepts any value, with a warning.
+References are resolved within the file; no other file is read. A circular reference accepts any value and adds a
+warning.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ SentPlace: TypeAlias = Literal["path", "query", "header", "cookie"]
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 SAFE, IDEMPOTENT = ("get", "head", "options"), ("put", "delete")
 PLACES: tuple[SentPlace, ...] = ("path", "query", "header", "cookie")
-# Set by this client, whatever a file says.
+# Headers that this client sets itself. Parameters with these names are ignored.
 OUR_HEADERS = frozenset({"accept", "content-type", "authorization"})
 BODY = "body"
 MOST_BYTES, MOST_OPERATIONS, DEEPEST, MOST_NODES = 8 * 2**20, 2_000, 40, 20_000
 JSON_TYPE = re.compile(r"application/(json|[\w.+-]+\+json)")
 FORM_TYPE = "application/x-www-form-urlencoded"
 PATH_FIELD = re.compile(r"\{([^{}/]+)\}")
-# Keywords of 3.0 for which JSON Schema has another word or none.
+# Keywords to drop. `nullable` becomes a type; the others do not affect validation.
 UNUSED = frozenset({"discriminator", "xml", "externalDocs", "example", "examples", "deprecated", "nullable"})
 
 
@@ -35,7 +36,9 @@ class NotOpenApi(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class HttpParameter:
-    """A parameter: its argument, and the name and place it is sent under."""
+    """A parameter of an operation. `argument` is the tool argument with its value; `name` and `place` say where the
+    request carries it.
+    """
 
     argument: str
     name: str
@@ -64,10 +67,10 @@ class Operation:
     schema: Json
     parameters: tuple[HttpParameter, ...] = ()
     body: str = ""
-    # The arguments that are fields of the body; if none, the body is the argument `body`.
+    # Arguments that are fields of the body. If `is_whole`, the argument `body` is the whole body instead.
     fields: tuple[str, ...] = ()
     is_whole: bool = False
-    # Alternatives, each the schemes that are needed together.
+    # Alternatives. Each is a set of security schemes that are needed together.
     security: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -109,7 +112,7 @@ def _values(raw: bytes) -> Object:
         if text.lstrip().startswith("{"):
             value = load(text)
         else:
-            # Nested aliases can expand exponentially.
+            # Reject aliases, because nested ones can expand exponentially.
             events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType] - it has no types
             if any(isinstance(event, yaml.AliasEvent) for event in events):
                 raise ValueError("aliases such as *name are not taken; use $ref")
@@ -123,7 +126,7 @@ def _values(raw: bytes) -> Object:
 
 
 class _PlainLoader(yaml.CSafeLoader):
-    """YAML without dates, which JSON does not have."""
+    """YAML loader that reads dates as strings, because JSON has no dates."""
 
 
 _PlainLoader.yaml_implicit_resolvers = {
@@ -147,7 +150,7 @@ def _with_text_keys(value: object) -> Json:
 
 @dataclass(kw_only=True)
 class _Budget:
-    """Remaining schema nodes that may be expanded."""
+    """The number of schema nodes that may still be expanded."""
 
     nodes: int = MOST_NODES
 
@@ -160,7 +163,7 @@ class _Reader:
         self.warnings: list[str] = []
 
     def server(self) -> str:
-        """Return the first absolute address."""
+        """Return the first absolute server URL, or an empty text."""
         for one in _list(self._root.get("servers")):
             url = str(_table(one).get("url", ""))
             variables = _table(_table(one).get("variables"))
@@ -185,7 +188,7 @@ class _Reader:
                     self.warnings.append(f"security scheme {name!r} is of a kind that is not known; it is left out")
 
     def operations(self) -> Iterator[Operation]:
-        """Yield every callable operation, and add a warning for each other one."""
+        """Yield the callable operations. Add a warning for each other operation."""
         count = 0
         for path, item in _table(self._root.get("paths")).items():
             table = self._resolve(item)
@@ -235,7 +238,7 @@ class _Reader:
                 raise NotOpenApi("it has a parameter without a name or a place")
             if place == "header" and name.lower() in OUR_HEADERS:
                 continue
-            # Two parameters of one name in two places are two arguments.
+            # If several parameters have the same name, add the place to the argument's name.
             argument = name if names.count(name) == 1 else f"{name}_{place}"
             content = _table(each.get("content"))
             holder = _table(next(iter(content.values()))) if content else each
@@ -252,7 +255,7 @@ class _Reader:
             )
 
     def _body(self, one: Object, properties: dict[str, Json], required: list[str]) -> _Body:
-        """Read a JSON or form body: its fields become arguments if they are known and their names are free."""
+        """Read a JSON or form body. Its fields become arguments if all are known and no parameter has the name of one."""
         described = self._resolve(one.get("requestBody"))
         content = _table(described.get("content"))
         if not content:
@@ -309,7 +312,7 @@ class _Reader:
                 return value
 
     def _resolve(self, value: Json) -> Object:
-        """Return a table, or the one it refers to."""
+        """Return a table, or the table that it refers to."""
         table = _table(value)
         for _ in range(DEEPEST):
             if not isinstance(reference := table.get("$ref"), str):

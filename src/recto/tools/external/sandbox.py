@@ -28,7 +28,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Sandbox:
-    """How servers are confined: bubblewrap's `program`, if any, and `scratch_bytes` of writable space."""
+    """The confinement of MCP servers: bubblewrap's `program`, if any, and `scratch_bytes` of writable space."""
 
     program: str | None
     scratch_bytes: int

@@ -20,7 +20,7 @@ from recto.tools.ports import Tool
 
 PREFIX = "RECTO_SECRET_"
 HIDDEN = "(hidden)"
-# A shorter value would match inside ordinary words.
+# Shortest secret to hide. A shorter value would match inside ordinary words.
 SHORTEST = 6
 
 
@@ -43,12 +43,12 @@ class SecretValues:
         return value
 
     def add(self, value: str) -> None:
-        """Hide this value in all forms it may come back in: plain, in JSON, and in a url."""
+        """Hide this value from now on in all forms it may come back in: plain, in JSON, and in a URL."""
         if len(value) >= SHORTEST:
             self._secrets |= {value, dump(value)[1:-1].decode(), quote(value, safe="")}
 
     def hide(self, text: str) -> str:
-        """Remove the secrets from a text, longest first: one may contain another."""
+        """Remove the secrets from a text, the longest first, because one may contain another."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
         return text
@@ -67,7 +67,7 @@ class ExternalServices:
 
 @dataclass(kw_only=True)
 class SourceState:
-    """The current tools of a source, or the `problem` that makes it unavailable, and its warnings.
+    """The current tools of a source, its warnings, and the `problem` that makes it unavailable.
 
     `version` changes with any of them; `first_try` is set after the first attempt.
     """
@@ -85,7 +85,7 @@ class SourceState:
         self.first_try.set()
 
     def set_problem(self, problem: str) -> None:
-        """Mark the source as unavailable. Its tools stay: it may be back before one is called."""
+        """Mark the source as unavailable. Keep its tools, because it may be back before one is called."""
         self.version += problem != self.problem
         self.problem = problem
         self.first_try.set()
@@ -96,12 +96,12 @@ class ToolSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the settings."""
+        """The name in the settings."""
         ...
 
     @property
     def place(self) -> SettingsPlace:
-        """Its place in the settings."""
+        """The place in the settings."""
         ...
 
     @property

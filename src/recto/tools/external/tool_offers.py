@@ -1,4 +1,4 @@
-"""Schemas of external tools, normalised for all providers. A tool that cannot be is left out."""
+"""Offers of external tools with schemas that all providers accept. Tools without such a schema are left out."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from recto.tools.client_schema import Schemas
 LONGEST = 64
 HASH = 8
 _INVALID = re.compile(r"[^a-zA-Z0-9_-]")
-# Providers accept one plain object at the root. The external service checks the rest itself.
+# Keywords to drop from the root of a parameter schema because providers reject them there. The external service still
+# validates the arguments.
 ROOT_REFUSED = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const"})
-# They name the origin of a schema, which means nothing inside a page.
+# Keywords to drop from the root because they only identify the schema.
 ROOT_NAMES = frozenset({"$schema", "$id", "id", "$anchor", "$comment"})
 PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 CUT = " ..."
 
 
 def tool_names(server: str, own_names: Sequence[str], used_names: Collection[str] = ()) -> Mapping[str, str]:
-    """Return the offered name of each tool of a server, by its name there; none is in `used_names`.
+    """Map each tool name of a server to the name offered to the model, which is not in `used_names`.
 
-    A name that is too long, or that collides after a change, ends in a hash of the original. So it does not depend on
-    the order of tools.
+    A name that is too long, or that collides after invalid characters are replaced, ends in a hash of the original
+    name. So it does not depend on the order of tools.
     """
     plain = {own: f"{server}{BETWEEN}{_INVALID.sub('_', own)}" for own in own_names}
     count = Counter(plain.values())
@@ -62,7 +63,7 @@ async def normalise_offer(offer: ToolOffer, schema: Json, characters: int, schem
 
 
 def shorten_text(text: str, characters: int) -> str:
-    """Cut a text to at most so many characters."""
+    """Cut a text to at most `characters`."""
     text = text.strip()
     return text if len(text) <= characters else text[: max(characters - len(CUT), 0)].rstrip() + CUT
 

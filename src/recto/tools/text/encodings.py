@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 UTF8 = "utf-8"
-# Enough to detect an encoding.
+# Bytes to read to detect an encoding.
 HEAD_BYTES = 262_144
 SAMPLE_BYTES = 16_384
-# Longer marks first: the mark of UTF-32 begins with that of UTF-16.
+# Byte order marks, longer ones first, because that of UTF-32 begins with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -19,8 +19,8 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Encodings that programs still write; trying all would make the guesses worse. The second group is tried only if the
-# first does not fit, because they differ from it in a few letters.
+# Candidate encodings: only those that programs still write, because more candidates make guesses worse. The second
+# group differs from the first in a few letters, so it is tried only if the first does not fit.
 LEGACY = (
     (
         *("gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1252"),
@@ -31,13 +31,13 @@ LEGACY = (
 # The largest unreadable share of the non-ASCII characters in a slightly damaged text.
 DAMAGED_SHARE = 0.1
 CONTROL_SHARE = 0.02
-# European texts are mostly ASCII.
+# Largest share of non-ASCII bytes in a Western text.
 WESTERN_SHARE = 0.3
-# Every second byte of Western UTF-16 is zero.
+# Smallest share of zeros among the high bytes of Western UTF-16.
 ZERO_SHARE = 0.3
 CONTROLS = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
-# Some of these may be all ASCII, but their source is never wanted.
+# First bytes of binary formats. Some such files may be all ASCII, but nobody wants their source.
 SIGNATURES = (
     (b"%PDF-", "a PDF document"),
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -78,7 +78,7 @@ class TextEncoding:
         return self.mark + text.encode(self.name, self._errors)
 
     def to_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the text as UTF-8 without a mark, piece by piece. Unreadable bytes become U+FFFD."""
+        """Yield the text as UTF-8 without a byte order mark, piece by piece. Unreadable bytes become U+FFFD."""
         decoder = None if self.name == UTF8 else codecs.getincrementaldecoder(self.name)("replace")
         mark_bytes = len(self.mark)
         for piece in pieces:
@@ -93,7 +93,7 @@ class TextEncoding:
 
 
 def detect_encoding(head: bytes) -> TextEncoding | str:
-    """Return the encoding of a text that begins with these bytes, or the kind of file if it is no text."""
+    """Return the encoding of a text that begins with these bytes, or a description of a binary file."""
     for signature, kind in SIGNATURES:
         if head.startswith(signature):
             return kind
@@ -104,7 +104,7 @@ def detect_encoding(head: bytes) -> TextEncoding | str:
         return _detect_utf16(head) or OTHER_BINARY
     if len(CONTROLS.findall(head)) > CONTROL_SHARE * len(head):
         return OTHER_BINARY
-    # The last character may be torn
+    # Decode incrementally, because the last character may be incomplete.
     text = codecs.getincrementaldecoder(UTF8)("replace").decode(head)
     bad = text.count("\ufffd")
     if bad <= DAMAGED_SHARE * (len(text) - len(text.encode("ascii", "ignore"))):
@@ -113,13 +113,13 @@ def detect_encoding(head: bytes) -> TextEncoding | str:
 
 
 def _detect_utf16(head: bytes) -> TextEncoding | None:
-    """Detect UTF-16 without a mark in mostly Western text."""
+    """Detect UTF-16 without a byte order mark in mostly Western text."""
     if len(head) % 2:
         return None
     for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
         others = head.count(0) - zeros.count(0)
         if zeros.count(0) > ZERO_SHARE * len(zeros) and others == 0:
-            # The last character may be torn.
+            # Decode incrementally, because the last character may be incomplete.
             text = codecs.getincrementaldecoder(name)("replace").decode(head)
             bad = sum(one == "\ufffd" or not (one.isprintable() or one.isspace()) for one in text)
             if bad <= CONTROL_SHARE * len(text):
@@ -135,6 +135,6 @@ def _detect_legacy(head: bytes) -> TextEncoding | None:
     sample = head[start : start + SAMPLE_BYTES]
     guesses = (from_bytes(sample, cp_isolation=list(names)).best() for names in LEGACY)
     best = next((TextEncoding(name=best.encoding) for best in guesses if best), None)
-    # A few letters are too little for statistics. Latin-1 maps every byte, so it loses nothing.
+    # A few letters are not enough for a guess. Fall back to Latin-1, which maps every byte and so loses nothing.
     is_western = len(NOT_ASCII.findall(sample)) <= WESTERN_SHARE * len(sample)
     return best or (TextEncoding(name="iso8859_1") if is_western else None)

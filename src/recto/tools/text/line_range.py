@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recto.config.run_settings import FileToolSettings
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 
-# Longer lines are packed scripts or data, not meant to be read.
+# Longest line to show in full. Longer lines are minified code or data.
 LONGEST_LINE = FileToolSettings.line_characters
 # The most bytes of a UTF-8 character.
 WIDEST = 4
@@ -26,7 +26,9 @@ class LineRange:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedLines:
-    """Lines as shown, the number of the last one, and the total. There may be fewer than requested."""
+    """Lines as shown, the number of the last one, and the number of lines in the text. `lines` may be fewer than
+    requested.
+    """
 
     lines: tuple[str, ...]
     last: int
@@ -42,7 +44,7 @@ def read_lines(pieces: Iterable[bytes], line_range: LineRange, room: int, longes
 
 
 class _LineCollector:
-    """Collector of lines from a stream. A line ends with a line feed, after a carriage return or not."""
+    """Collector of lines from a stream. A line ends with LF or CRLF."""
 
     def __init__(self, line_range: LineRange, room: int, longest: int) -> None:
         self._first = line_range.first

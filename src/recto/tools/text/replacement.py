@@ -1,4 +1,4 @@
-"""Search and replace in a text: exact first, then with other blanks and indentation. It never guesses."""
+"""Search and replace in a text: first exact, then with other blanks and indentation. Ambiguous edits are errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from recto.tools.text.line_range import LINE, LONGEST_LINE
 BLANKS = re.compile(r"[ \t]+")
 # Possible tab widths, the usual first.
 TAB_WIDTHS = (4, 8, 2, 3, 1, 5, 6, 7)
-# Changes a replacement line to the text's indentation.
+# Function that gives a replacement line the indentation of the text.
 Reindent: TypeAlias = Callable[[str], str]
-# Compares the indentation of text lines and search lines; None if they do not match.
+# Function that compares the indentation of text lines and search lines. It returns None if they do not match.
 Compare: TypeAlias = Callable[[Sequence[str], Sequence[str]], Reindent | None]
 PLACES_SHOWN = 10
-# Longer texts are searched only exactly: comparing all lines takes many times their size in memory.
+# Longest text for a loose search, because comparing all lines takes many times the text's size in memory.
 LOOSE_CHARACTERS = 6_000_000
 TOO_LONG = (
     "searchContent is not in it as it stands, and a file of this size is not searched with other blanks or another "
@@ -48,7 +48,7 @@ OVERLAPPING = (
 
 AROUND = 2
 LINES_SHOWN = 40
-# Comparing two lines is slow, so only few lines and their beginnings are compared.
+# Limits of lines and characters to compare, because comparing two lines is slow.
 COMPARED_LINES = 300
 COMPARED_CHARACTERS = 200
 ALIKE = 0.5
@@ -62,7 +62,7 @@ NOTHING_NEAR = "Nothing in it comes near. Read the file again, and copy what is 
 
 @dataclass(frozen=True, kw_only=True)
 class LooseMatch:
-    """A match from `start` to before `end`, and the indentation of lines that replace it."""
+    """A match from `start` to before `end`, and the function that indents the replacement."""
 
     start: int
     end: int
@@ -70,10 +70,13 @@ class LooseMatch:
 
 
 def find_loose_matches(text: str, search: str) -> tuple[LooseMatch, ...]:
-    """Return all matches of the first kind that has any: differences in trailing blanks and an indentation shared by
-    all lines; then tabs for spaces in it, or the reverse; then other blanks between words.
+    """Return all matches of the strictest rule that has any.
 
-    Return nothing if the lines also occur with an indentation that neither explains: the right match is unknown.
+    The first rule ignores trailing blanks and an indentation shared by all lines. The second also accepts tabs for
+    spaces in the indentation, or the reverse. The third also accepts other blanks between words.
+
+    Return nothing if lines match the second or third rule except for their indentation, because the right match is
+    unknown.
     """
     if matches := tuple(_matches(text, search, str.strip, _compare_shift)):
         return matches
@@ -113,7 +116,7 @@ def _matches(text: str, search: str, bare: Callable[[str], str], compare: Compar
         counted_to = first
         free = first + len(bare_search)
         stop = offset + sum(map(len, candidate)) + len(candidate) - 1
-        # A searched line end is replaced too; otherwise the text's stays whole.
+        # Replace the last line end only if the search text has one. Never split a CRLF.
         stop += 1 if search.endswith("\n") and free < len(lines) else -candidate[-1].endswith("\r")
         yield LooseMatch(start=offset, end=stop, reindent=reindent)
 
@@ -130,7 +133,7 @@ def get_indent(line: str) -> str:
 
 
 def _compare_shift(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
-    """Match if all lines are indented by the same blanks more, or fewer."""
+    """Match if the indentation of all lines is longer, or shorter, by the same blanks."""
     pairs = _indents(lines, search_lines)
     if not pairs:
         return None
@@ -152,11 +155,11 @@ def _shift(line: str, *, more: str, fewer: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Columns:
-    """Start columns of lines for a tab width: the text's are `shift` columns to the right of the search lines'."""
+    """Indentation by columns for a tab width. The text is indented by `shift` more columns than the search lines."""
 
     width: int
     shift: int
-    # The text's own indentation of the matched lines, by column.
+    # The indentation of the matched text lines, by column.
     indents: dict[int, str]
 
     def reindent(self, line: str) -> str:
@@ -212,7 +215,7 @@ class EditedText:
 
 @dataclass(frozen=True, kw_only=True)
 class _Matches:
-    """Matches of a search and their count. Of very many, only the first are located."""
+    """Matches of a search and their count. If there are very many, `spans` contains only the first."""
 
     spans: tuple[TextSpan, ...]
     count: int
@@ -256,10 +259,10 @@ def _find(text: str, edit: TextEdit, end: str) -> _Matches:
             raise ToolError(EMPTY)
         return _Matches(spans=(TextSpan(start=0, end=0, text=edit.replace),), count=1)
     most = max(PLACES_SHOWN, edit.occurrence or 0)
-    # The exact spellings: with the text's line ends; as requested; with tags as the file has them.
+    # Try these spellings in order: with the text's line ends, as requested, and with unescaped tags.
     replace, plain = _set_line_ends(edit.replace, end), edit.search.replace("&lt;", "<")
     spellings = [(_set_line_ends(edit.search, end), replace), (edit.search, replace)]
-    # A read escapes our own tags, so that no file passes for a reminder.
+    # A read escapes our own tags, so the model may search for an escaped tag.
     if plain != edit.search and neutralise(plain, FRAME_TAGS) == edit.search:
         spellings.append((_set_line_ends(plain, end), _set_line_ends(edit.replace.replace("&lt;", "<"), end)))
     for search, replace in spellings:
@@ -283,7 +286,7 @@ def _set_line_ends(text: str, end: str) -> str:
 def _exactly(text: str, search: str, replace: str) -> Iterator[TextSpan]:
     start = text.find(search)
     while start >= 0:
-        # Do not match the second half of a line end.
+        # Do not match the second half of a CRLF.
         if not (search[0] == "\n" and text[start - 1 : start] == "\r"):
             yield TextSpan(start=start, end=start + len(search), text=replace)
         start = text.find(search, start + len(search))
@@ -292,7 +295,7 @@ def _exactly(text: str, search: str, replace: str) -> Iterator[TextSpan]:
 def _choose(text: str, edit: TextEdit, matches: _Matches) -> TextSpan:
     spans, count = matches.spans, matches.count
     if not spans:
-        # The lines may be there in a row, but with irregular indentation.
+        # The lines may be there, but with irregular indentation.
         is_uneven = any(True for _ in _matches(text, edit.search, _with_single_blanks, _accept_any))
         near, problem = find_near_lines(text, edit.search), UNEVEN if is_uneven else NOT_THERE
         raise ToolError(f"{problem} {near}{SEARCH}" if near else f"{problem} {NOTHING_NEAR}")
@@ -319,7 +322,7 @@ def _list_places(text: str, matches: _Matches) -> str:
 
 
 def find_near_lines(text: str, search: str, at: int | None = None) -> str | None:
-    """Return the nearest lines with their numbers, else those around line `at`, or None."""
+    """Return the most similar lines with their numbers, else the lines around `at`, or None."""
     lines = text.removesuffix("\n").split("\n")
     search_lines = [line.strip() for line in search.replace("\r\n", "\n").strip("\n").split("\n")]
     position = _by_equal_lines(lines, search_lines)
@@ -349,7 +352,7 @@ def _by_equal_lines(lines: Sequence[str], search_lines: Sequence[str]) -> int | 
     if not votes:
         return None
     best, weight = votes.most_common(1)[0]
-    # A single bracket is everywhere.
+    # Ignore a weak match, such as a single bracket, which is everywhere.
     return max(0, best) if weight > len(max(search_lines, key=len)) // 4 else None
 
 

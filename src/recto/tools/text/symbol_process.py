@@ -1,4 +1,4 @@
-"""Symbol search in a separate process, kept for the next source.
+"""Symbol search in a separate process that is reused.
 
 A crafted text can keep a grammar busy for minutes, and only ending the process stops it.
 """
@@ -21,10 +21,10 @@ from recto.config.run_settings import FileToolSettings
 from recto.tools.text import symbols
 from recto.tools.text.symbols import BY_ENDING, Symbol
 
-# Start timeout on a busy machine; how long an idle process stays.
+# Start timeout, long enough for a busy machine, and idle time after which the process ends.
 START_SECONDS, IDLE_SECONDS = 30, 600
 
-# Two first callers at the same time share a process.
+# Lock for the creation of the process, so that concurrent first callers share one.
 _start_lock = Lock()
 
 
@@ -62,14 +62,16 @@ class SymbolProcess:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def find(self, source: bytes, ending: str, seconds: float) -> tuple[Symbol, ...]:
-        """Return the symbols of a source, or () if it is not done within `seconds`, waiting included."""
+        """Return the symbols of a source, or () if there is no answer within `seconds`, which include the wait for
+        other callers.
+        """
         if not self._lock.acquire(timeout=seconds):
             return ()
         try:
             request = b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source)
             was_running, begin = self.pid is not None, time.monotonic()
             answer = self._ask(request, seconds)
-            # It may have ended since the last request, which is no fault of this source.
+            # Retry once, because the process may have ended since the last request.
             if not answer and was_running and time.monotonic() - begin < seconds:
                 answer = self._ask(request, seconds)
             rows = cast("list[list[str | int]]", json.loads(answer or b"[]"))
@@ -79,13 +81,13 @@ class SymbolProcess:
             self._lock.release()
 
     def _ask(self, request: bytes, seconds: float) -> bytes:
-        """Return the answer line, or nothing and end the process if there is none in time."""
+        """Return the answer line. If none arrives in time, end the process and return nothing."""
         answer = b""
         with suppress(OSError):
             answer = _request_line(self._start(), request, seconds)
         if answer.endswith(b"\n"):
             return answer
-        # A dying process closes its pipes a moment before it counts as ended.
+        # End the process explicitly: a dying one closes its pipes a moment before it counts as ended.
         self.end()
         return b""
 
@@ -93,7 +95,7 @@ class SymbolProcess:
         """Kill the process, if any. The next request starts another."""
         if self._process:
             self._process.kill()
-            # Unwritten data stays unwritten.
+            # Ignore the error of flushing an unfinished request.
             with suppress(OSError), self._process:
                 pass
 
@@ -105,17 +107,17 @@ class SymbolProcess:
             libraries = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}
             command = [sys.executable, "-I", symbols.__file__, str(self._memory_bytes), str(IDLE_SECONDS)]
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            # The command is our own; sources are its input.
+            # The command contains no outside input. Sources go through stdin.
             self._process = subprocess.Popen(  # noqa: S603 - as said
                 command, stdin=pipe, stdout=pipe, stderr=nowhere, env=libraries, process_group=0
             )
-            # The first line means that it is ready.
+            # Wait for the first line, which means that the process is ready.
             _request_line(self._process, b"", START_SECONDS)
         return self._process
 
 
 def _request_line(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:
-    """Return its next line. Kill the process if that takes longer than `seconds`."""
+    """Send a request and return the next output line. Kill the process if that takes longer than `seconds`."""
     killer = Timer(seconds, process.kill)
     killer.daemon = True
     killer.start()

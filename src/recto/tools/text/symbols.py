@@ -164,7 +164,7 @@ def _nest(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]
     for node in nodes:
         while around and around[-1][0] <= node.start_byte:
             around.pop()
-        # C nests it in declarators; an impl block of Rust has the name of its type
+        # C nests the name in declarators. A Rust impl block is named after its type.
         node_with_name = node.child_by_field_name("name") or node.child_by_field_name("type")
         inner = node.child_by_field_name("declarator")
         while inner is not None:
@@ -187,7 +187,7 @@ def _nest(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]
 
 
 def main(memory_bytes: int, idle_seconds: int) -> None:
-    """Answer requests on stdin until it closes or is idle: one JSON line per request, and one at the start.
+    """Answer requests on stdin until it closes or stays idle. Write one JSON line at the start and one per request.
 
     A request is a line with file extension, source size and seconds, followed by the source.
     """
@@ -205,7 +205,7 @@ def main(memory_bytes: int, idle_seconds: int) -> None:
         if not request:
             return
         ending, size, seconds = request
-        # The parent ends it sooner, unless it is gone.
+        # The parent kills this process earlier, unless the parent itself is gone.
         signal.alarm(int(seconds) + 2)
         # Grammars of rarer languages may be missing.
         try:

@@ -22,7 +22,7 @@ from recto.tools.workspace.workspace_files import GIT, Workspace, require_folder
 NAME = "ace-text_search"
 SHOWN_CHARACTERS = 100
 NO_WORKSPACE = "This server gives threads no workspace, so there is nothing to search."
-# Characters for the head of an answer and its last line.
+# Characters reserved for the head and the last line of an answer.
 HEAD = 400
 ONE_LINE = "The pattern has a line end in it, and lines are searched one by one. Search for one of the lines."
 BAD_GLOB = "fileGlob {glob!r} is no glob: {reason}. Write one such as *.py, src/**/*.ts, *.{{js,jsx}} or !tests/**."
@@ -37,7 +37,7 @@ IGNORED = " What .gitignore names is left out."
 NONE = "No file was searched: what is there is named by .gitignore, larger than {bytes:,} bytes, or no plain file."
 NOTHING = "No line has {pattern!r}. Searched {files}{where}; case counts, and what .gitignore names is left out.{hint}"
 AS_IT_STANDS = " The pattern was searched for as it stands; as a regular expression it is with isRegex."
-# Hardly ever meant literally.
+# Parts of regular expressions that are hardly ever meant literally.
 EXPRESSION = re.compile(r"\.[*+]|\||\\[A-Za-z.()\[\]]|^\^|\$$")
 FEWER = "Search for something rarer, or name fewer files with fileGlob."
 FEWER_OR_MORE = "Search for something rarer, name fewer files with fileGlob, or ask for more with maxResults."
@@ -66,7 +66,7 @@ async def ace_text_search(
     result = await _search(query, fileGlob, workspace, most)
     if not result.files:
         return _explain_nothing(query, fileGlob, workspace, result)
-    # Format matching lines by file, as many as requested and fitting, and the count of the rest
+    # Format the matching lines by file, as many as requested and as fit.
     room = context.characters - HEAD
     lines, length = list[str](), 0
     for line in _lines(result, settings.line_characters):
@@ -80,7 +80,7 @@ async def ace_text_search(
         head = f"{_count(result.total, 'matching line')} in {_count(len(result.files), 'file')}:"
         rest = f"{result.total - count:,}"
     if result.is_cut or result.total > count:
-        # A full answer does not become longer.
+        # Suggest maxResults only if it was reached: a larger value does not lengthen a full answer.
         lines.append(f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == most else FEWER}")
     return "\n".join([head, *lines])
 
@@ -102,7 +102,7 @@ def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> 
 async def _search(query: ripgrep.Query, glob: str, workspace: Workspace, most: int) -> ripgrep.SearchResult:
     settings, folder = workspace.search, workspace.folder
     require_folder(workspace)
-    # A folder of a thread's own is made by whoever first writes to it.
+    # A thread's own folder does not exist before the first write.
     if not folder.is_dir():
         return ripgrep.SearchResult()
     program = await run_in_thread(ripgrep.find_ripgrep, name=NAME)
@@ -150,9 +150,11 @@ def _hint(glob: ripgrep.FileGlob) -> str:
 
 
 def _lines(result: ripgrep.SearchResult, most: int) -> Iterator[str]:
-    """Yield the lines, the first of each file below its path. Of a long line, yield the part around the match."""
+    """Yield the matching lines. The first line of each file follows its path. Cut a long line to the part around the
+    match.
+    """
     for file in result.files:
-        # One line, whatever bytes the name has.
+        # Keep the path on one line, because file names may contain line ends and invalid bytes.
         path = file.path.encode(errors="surrogateescape").decode(errors="replace")
         heading = f"\n{path if path.isprintable() else repr(path)}:\n"
         for message in file.messages:

@@ -59,7 +59,7 @@ def _create(workspace: Workspace, path: str, content: str) -> str:
 def write_file(
     workspace: Workspace, names: tuple[str, ...], data: bytes, check: PlaceCheck, like: os.stat_result | None = None
 ) -> None:
-    """Write a file whole or not at all. `check` may reject it at the last moment. Replace none without `like`."""
+    """Write a file completely or not at all. `check` may reject it right before that. Without `like`, replace no file."""
     new = new_file(workspace, names, like)
     try:
         new.begin()
@@ -70,7 +70,9 @@ def write_file(
 
 
 def new_file(workspace: Workspace, names: tuple[str, ...], like: os.stat_result | None = None) -> NewFile:
-    """Prepare a file. In a given folder, sweep half-written files first: nothing else does."""
+    """Prepare a file. In a folder from the operator, first remove abandoned part files: the workspace sweep skips such
+    folders.
+    """
     if not workspace.is_own:
         with suppress(OSError):
             remove_part_files(workspace.folder, time.time() - ABANDONED_SECONDS)

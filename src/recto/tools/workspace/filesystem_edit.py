@@ -1,6 +1,6 @@
 """The filesystem-edit tool (R15): search and replace in a file of the workspace; the answer is a diff.
 
-No concurrent change is lost: the old file is compared with what was read right before it is replaced.
+Right before the replacement, the file is compared with the content that was read, so no concurrent change is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recto.tools.workspace.workspace_files import reject_change
 from recto.tools.workspace.workspaces import Workspace, lock_of
 
 NAME = "filesystem-edit"
-# The most growth of a file since the read that is examined.
+# Bytes to read beyond the original size when looking for a concurrent change.
 NEW_BYTES = 2**20
 HEADER = "Changed {path}.{note}"
 LOOSELY = " Found with other blanks or another indentation, to which the replacement was brought."
@@ -151,7 +151,7 @@ def _open(workspace: Workspace, names: tuple[str, ...], label: str) -> _Original
         if place.is_folder or place.descriptor is None:
             raise ToolError(f"{label} is a folder. Name a file in it.")
         reject_change(place.names, workspace)
-        # The content is in memory several times.
+        # Limit the size, because the content is in memory several times.
         about, most = os.fstat(place.descriptor), workspace.limits.edit_bytes
         if about.st_size > most:
             problem = f"it has {about.st_size:,} bytes, and {most:,} are allowed. Change it with a command."
@@ -160,7 +160,7 @@ def _open(workspace: Workspace, names: tuple[str, ...], label: str) -> _Original
 
 
 def _read(descriptor: int, most: int) -> bytes:
-    """Read at most `most` bytes and one more."""
+    """Read at most `most` bytes, and one more to detect a longer file."""
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(most + 1)
 
@@ -190,7 +190,7 @@ def build_line_diff(old: str, spans: Sequence[TextSpan], path: str, room: int, l
 
     Lines of more than `longest` characters are cut. The cost depends on the changed lines, not on the whole text.
     """
-    # Regions of whole lines, and the spans in them.
+    # Regions of whole lines, each with its spans.
     regions = list[tuple[int, int, tuple[TextSpan, ...]]]()
     for span in spans:
         start, end, others = _context_before(old, span.start), _context_after(old, span.end), ()
@@ -251,7 +251,7 @@ def _hunks(before: Sequence[str], after: Sequence[str], old_line: int, new_line:
 
 
 def _range(first: int, count: int) -> str:
-    """Return a range as diffs have it: one of no lines names the line before it."""
+    """Format a range of lines as diffs do. An empty range names the line before it."""
     return f"{first if count else first - 1},{count}"
 
 

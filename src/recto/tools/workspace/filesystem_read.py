@@ -30,14 +30,14 @@ from recto.tools.workspace.visible_files import FolderEntry, find_visible, open_
 from recto.tools.workspace.workspace_files import CONTROLS, require_folder
 from recto.tools.workspace.workspaces import Workspace
 
-# Of a folder in the one that is listed, so many are shown, while there is room.
+# Entries to show of each inner folder.
 INNER_SHOWN = 20
 NOTHING = "There is nothing in it."
 EMPTY_WORKSPACE = "The workspace is empty."
 LEFT_OUT = "[{count:,} more entries are not shown. Read a folder in it, or search by name.]"
 NAME = "filesystem-read"
 PIECE_BYTES = 1_048_576
-# Counting the lines of a larger file takes longer than a call may.
+# Largest file to read, because counting the lines of a larger one takes longer than a call may.
 MOST_BYTES = 2**32
 # The share of the room for symbols, and the room for header and note.
 SYMBOLS_SHARE, BESIDE = 0.2, 200
@@ -102,14 +102,14 @@ def _line(one: FolderEntry) -> str:
         return f"{_printable(one.name)}/"
     if one.is_file:
         return f"{_printable(one.name)} ({one.stat.st_size:,} bytes)"
-    # What is gone by now leads nowhere.
+    # This fails for a link that is gone, and for anything but a link.
     with suppress(OSError):
         return f"{_printable(one.name)} -> {_printable(os.readlink(one.name, dir_fd=one.folder))}"
     return f"{_printable(one.name)} (no file)"
 
 
 def _printable(name: str) -> str:
-    """Return a name on one line, whatever bytes are in it."""
+    """Return a name as one line of valid text."""
     return neutralise(CONTROLS.sub("?", os.fsencode(name).decode(errors="replace")), FRAME_TAGS)
 
 
@@ -241,7 +241,7 @@ def _file_text(descriptor: int, path: str, request: LineRange, room: int, limits
 
 
 def _pieces(descriptor: int, head: bytes, size: int) -> Iterator[bytes]:
-    """Yield the bytes of a file up to its size at the start: a growing file has an end too."""
+    """Yield the bytes of a file up to its initial size, because a growing file might never end."""
     yield head
     remaining = size - len(head)
     while remaining > 0 and (piece := os.read(descriptor, min(remaining, PIECE_BYTES))):

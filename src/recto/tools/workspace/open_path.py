@@ -20,11 +20,11 @@ from recto.page.fold.rules import ERROR_PREFIX
 from recto.tools.ports import ToolContext
 from recto.tools.workspace import workspace_files
 
-# As many as the kernel follows. Steps that were swapped meanwhile are retried and count too.
+# Limit of links in a path, as in the kernel. Retries of steps that were swapped meanwhile count too.
 MOST_LINKS = 40
-# The longest path of the system, workspace included.
+# The system's limit of an absolute path in bytes.
 LONGEST_ABSOLUTE = 4_096
-# Does not wait for the other end of a pipe, and takes no terminal.
+# Flags that open a file without waiting for the other end of a pipe, and without taking over a terminal.
 PLAIN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 SWAPPED = (errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EINVAL, errno.ENXIO)
 DRIVE = re.compile(r"[A-Za-z]:/")
@@ -36,10 +36,10 @@ OUT_BY_LINK = "{path} is, or lies behind, a link that leads out of the workspace
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPath:
-    """An open file or folder of a workspace, or None if there is none.
+    """A path in a workspace, opened if it exists.
 
-    `names` are the steps from the workspace's folder with all links resolved. The steps in `missing` do not exist;
-    `folder` is the last one that does, or None if the workspace itself is missing.
+    `names` are the steps from the workspace's folder with all links resolved. The steps in `missing` do not exist.
+    `folder` is the last folder that exists, or None if the workspace itself is missing.
     """
 
     names: tuple[str, ...]
@@ -133,7 +133,7 @@ def prefix_errors() -> Generator[None]:
 
 @contextmanager
 def open_path(workspace: workspace_files.Workspace, names: tuple[str, ...]) -> Generator[OpenPath]:
-    """Open what these names lead to. Raises ToolError for a path outside, and for anything but a file or folder."""
+    """Open the file or folder with these names. Raise ToolError for a path outside and for other kinds of files."""
     label = "/".join(names) or "."
     try:
         top = os.open(workspace.folder, workspace_files.FOLDER)
@@ -146,7 +146,7 @@ def open_path(workspace: workspace_files.Workspace, names: tuple[str, ...]) -> G
     with closing(_Walk(top, workspace)) as walk:
         try:
             place = walk.to(names, label)
-        # The message contains no path of this machine.
+        # Report no path of this machine.
         except OSError as error:
             raise ToolError(f"{label} cannot be opened: {error.strerror}.") from error
         yield place
@@ -193,7 +193,7 @@ class _Walk:
         self._names.pop()
 
     def _step(self, name: str, status: os.stat_result, label: str, *, is_last: bool) -> Sequence[str]:
-        """Take a step. Returns the names to walk instead: those of a link, or the same one again."""
+        """Take a step and return the names to walk instead: those of a link, or the same name for another try."""
         try:
             if stat.S_ISLNK(status.st_mode):
                 return self._follow(name, label)

@@ -1,7 +1,8 @@
-"""Restoring a workspace's files from a snapshot, each whole or not at all; and copying a workspace for a fork.
+"""Restore of a workspace's files from a snapshot, and copies of workspaces for forks.
 
-Ignored, hidden, guarded and meanwhile changed files stay untouched, and so does any file whose present state was not
-stored. No path leads out of the workspace, whatever replaces a folder.
+Each file is restored completely or not at all. Ignored, hidden, guarded and concurrently changed files stay untouched,
+and so does a file whose current state was not stored. No path leads out of the workspace, even if a folder is replaced
+by a link.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def restore(workspace: workspace_files.Workspace, restoring: RestorePlan) -> Res
     work = _Restore(restoring=restoring, workspace=workspace, top=workspace_files.open_root(workspace))
     try:
         work.run()
-    # Files may have been replaced already: report which, whatever the error.
+    # Report the result after any error, because some files may have been restored already.
     except Exception:
         LOGGER.exception("Files of %s could not all be put back", workspace.folder)
     finally:
@@ -83,10 +84,10 @@ class _Restore:
     restored: list[str] = field(default_factory=list[str])
 
     def run(self) -> None:
-        """Remove new files first, so that a file can replace a folder and the reverse.
+        """Remove new files first, so that a file can replace a folder, and a folder a file.
 
-        A file that was ignored then was not stored, so it is not new. A file that is ignored now was not examined, so
-        it counts as missing.
+        A file that was ignored at the time of the snapshot was not stored, so it is not new. A file that is ignored now
+        was not scanned, so it counts as missing.
         """
         excluded = excluded_paths(self.workspace)
         changes = [one for one in self.restoring.changes if one.is_kept and not is_excluded(one.path, excluded)]
@@ -111,7 +112,9 @@ class _Restore:
         self._restore_all([one for one in changes if one.change != "created"])
 
     def _visible_then(self, paths: Sequence[str]) -> Collection[str]:
-        """Return the paths that the snapshot's `.gitignore` files do not leave out. An unreadable one hides all."""
+        """Return the paths that the snapshot's `.gitignore` files do not ignore. An unreadable one ignores its whole
+        folder.
+        """
         rules = dict[str, bytes]()
         for path, state in self.restoring.before.files.items():
             if path.rpartition("/")[2] == GITIGNORE and state.target is None:
@@ -134,7 +137,7 @@ class _Restore:
                 for depth in range(1, len(folders) + 1):
                     self._make_folder(folders[:depth])
             with workspace_files.open_folder(self.top, tuple(folders)) as folder:
-                # Somebody else changed it: no snapshot has its content.
+                # Skip a file that somebody else changed, because no snapshot has its content.
                 if not _is_unchanged(folder, name, now):
                     return False
                 if before is None:
@@ -185,8 +188,9 @@ def _is_unchanged(folder: int, name: str, now: FileState | None) -> bool:
 def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[Path], None] | None = None) -> None:
     """Copy a folder with all files, links and ignored files. Blocks; no link is followed.
 
-    The copy appears whole or not at all: `finish` runs before it does. Raises TooLarge for more than `most` bytes (0:
-    no limit), holes included: a copy has none.
+    Create `target` complete or not at all: `finish` receives the copy under its temporary name, before the rename.
+    Raise TooLarge if the files exceed `most` bytes (0: no limit). Holes of sparse files count, because the copy fills
+    them.
     """
     with open_inner(str(source)) as old:
         size = workspace_files.bytes_in(old)
@@ -221,7 +225,7 @@ def _copy_file(old: int, new: int, name: str, mode: int) -> None:
         os.fdopen(os.open(name, READ_FILE, dir_fd=old), "rb") as content,
         os.fdopen(os.open(name, workspace_files.NEW_FILE, workspace_files.PRIVATE_FILE, dir_fd=new), "wb") as copied,
     ):
-        # A growing file is copied up to its size at the start: it may never end.
+        # Copy up to the initial size, because a growing file might never end.
         remaining = os.fstat(content.fileno()).st_size
         while remaining and (some := content.read(min(remaining, AT_ONCE))):
             remaining -= copied.write(some)

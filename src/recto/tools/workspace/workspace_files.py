@@ -1,7 +1,7 @@
-"""Files in a workspace, a thread's own folder. No path leads out of it: not by `..`, not by links, not in a race.
+"""Files in a workspace. No path leads out of it, whether by `..`, by links or in a race.
 
-Every folder on the way is opened by its name in the one before, never through a link. An open file stays the same,
-whatever replaces it.
+Each folder on the way is opened by name in its parent, never through a link. An open file stays the same, even if its
+path is replaced.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NEW_FOLDER_MODE, NEW_FILE_MODE = 0o777, 0o666
 PRIVATE_FOLDER, PRIVATE_FILE = NEW_FOLDER_MODE & ~PRIVATE, NEW_FILE_MODE & ~PRIVATE
 PERMISSIONS = 0o777
 TURN_SECONDS, TURN_TRIES = 1.0, 200
-# Receives the folder and the existing file (None if there is none) right before the replacement, and raises to reject
-# it.
+# Function that receives the folder and the existing file (None if there is none) right before the replacement. It
+# raises to reject the replacement.
 PlaceCheck: TypeAlias = Callable[[int, os.stat_result | None], None]
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 GIT = ".git"
@@ -55,7 +55,8 @@ MISSING_FOLDER = "The folder to work in is not there any more. Nothing was done.
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The folder a thread works in. Its own one may hold `most_bytes` (0: no limit) and is deleted with the thread.
+    """The folder a thread works in. A thread's own folder may hold `most_bytes` (0: no limit) and is deleted with the
+    thread.
 
     A folder that the operator gave is shared by threads and may contain the server's own files: tools do not see
     `hidden` paths and do not change `guarded` ones. `private` paths must not be visible anywhere. `search` and `limits`
@@ -73,7 +74,7 @@ class Workspace:
 
     @property
     def is_gone(self) -> bool:
-        """True for a given folder that is missing. The server never creates it."""
+        """True if the operator's folder is missing. The server never creates it."""
         return not self.is_own and not self.folder.is_dir()
 
 
@@ -81,7 +82,7 @@ def reject_change(names: tuple[str, ...], workspace: Workspace) -> None:
     """Raise ToolError for a place that tools must not change: guarded or hidden."""
     if ".." in names:
         raise ToolError(f"{'/'.join(names)} cannot be made: a link on the way leads through what is not there.")
-    # Git runs what it finds there, for whoever uses it next. Commands may use it themselves.
+    # Reject files in `.git`, because git runs some of them for its next user. Commands may use git themselves.
     is_of_git = not workspace.is_own and any(name.lower() == GIT for name in names)
     places = [tuple(path.split("/")) for path in (*workspace.guarded, *workspace.hidden)]
     if is_of_git or any(names[: len(parts)] == parts for parts in places):
@@ -98,13 +99,13 @@ class WrittenFile:
 
 
 class NewFile:
-    """A file being written into a workspace: whole once it is finished, or absent.
+    """A file being written into a workspace. It appears only once it is complete.
 
-    Every step blocks, may run on another thread than the one before, and raises ToolError if it fails. After a cancel,
-    call `abandon`, whatever step a thread is at: it removes the file.
+    Every step blocks, may run on any thread, and raises ToolError if it fails. After a cancel, call `abandon` to remove
+    the file, even while another thread runs a step.
 
-    The workspace is measured at the start, so with a limit add one file at a time. In a thread's own folder the file is
-    private. A file that replaces another, `like` it, keeps permissions and owner.
+    The workspace is measured at the start, so add one file at a time if there is a limit. A file in a thread's own
+    folder is private. A file that replaces another keeps the permissions and owner in `like`.
     """
 
     def __init__(self, workspace: Workspace, parts: tuple[str, ...], *, like: os.stat_result | None = None) -> None:
@@ -121,7 +122,7 @@ class NewFile:
         self._lock = Lock()
 
     def begin(self) -> None:
-        """Open a part file and create a missing workspace. A place where no file can be is rejected first."""
+        """Open a part file. Create a missing workspace. First reject a path that cannot be a file."""
         with self._lock, self._as_tool_errors():
             if self._is_over:
                 return
@@ -156,7 +157,7 @@ class NewFile:
                 self._file.write(piece)
 
     def finish(self, check: PlaceCheck | None = None, *, is_new: bool = False) -> WrittenFile:
-        """Move the file to its place and create folders. `check` may reject it; `is_new` replaces no other file."""
+        """Move the file to its place and create missing folders. `check` may reject it. With `is_new`, replace no file."""
         with self._lock, self._as_tool_errors():
             if self._file is None or self._top is None:
                 raise ToolError(f"{'/'.join(self._parts)} was not written: that was broken off.")
@@ -173,11 +174,11 @@ class NewFile:
         return WrittenFile(path="/".join(self._parts), size=size, is_replaced=status is not None)
 
     def _is_linked(self, top: int, folder: int) -> bool:
-        """Give the file its name if that is free; abandoning it removes the old name."""
+        """Give the file its final name if that is free; `abandon` removes the temporary name. False without hard links."""
         try:
             os.link(self._name, self._parts[-1], src_dir_fd=top, dst_dir_fd=folder, follow_symlinks=False)
         except OSError as error:
-            # Some file systems have no hard links: the check right before has to suffice.
+            # Some file systems have no hard links. There, the check right before has to suffice.
             if error.errno not in NO_LINKS:
                 raise
             return False
@@ -212,7 +213,8 @@ class NewFile:
 def _wait_for_turn(folder: int) -> None:
     """Lock the folder against other processes that check and replace a file in it.
 
-    Closing the folder releases the lock. Stop waiting after a while: a longer holder is not replacing a file.
+    Closing the folder releases the lock. Stop waiting after `TURN_SECONDS`, because a replacement never holds the lock
+    that long.
     """
     for _ in range(TURN_TRIES):
         try:
@@ -223,7 +225,7 @@ def _wait_for_turn(folder: int) -> None:
 
 
 def open_root(workspace: Workspace) -> int:
-    """Open the workspace. A thread's own one is created with its parents, private to its owner."""
+    """Open the workspace. Create a thread's own folder and its parents if missing, private to their owner."""
     require_folder(workspace)
     root = workspace.folder
     missing = [folder for folder in (root, *root.parents) if workspace.is_own and not folder.exists()]
@@ -233,14 +235,14 @@ def open_root(workspace: Workspace) -> int:
 
 
 def require_folder(workspace: Workspace) -> None:
-    """Raise ToolError if a given folder is gone. It is never created."""
+    """Raise ToolError if the operator's folder is missing. The server never creates it."""
     if workspace.is_gone:
         raise ToolError(MISSING_FOLDER)
 
 
 @contextmanager
 def open_folder(top: int, names: tuple[str, ...], *, make: int | None = None) -> Generator[int]:
-    """Open a folder below an open one. Missing ones are created with mode `make`, else FileNotFoundError is raised."""
+    """Open a folder below an open one. Create missing folders with mode `make`; without it, raise FileNotFoundError."""
     folder = os.dup(top)
     try:
         for depth, name in enumerate(names, start=1):
@@ -263,7 +265,7 @@ def open_folder(top: int, names: tuple[str, ...], *, make: int | None = None) ->
 
 
 def _file_there(folder: int, parts: tuple[str, ...]) -> os.stat_result | None:
-    """Return the stat of the existing file, or None. Raises ToolError for anything else there."""
+    """Return the stat of the existing file, or None. Raise ToolError for anything but a plain file."""
     try:
         status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -275,11 +277,11 @@ def _file_there(folder: int, parts: tuple[str, ...]) -> os.stat_result | None:
 
 
 def bytes_in(top: int) -> int:
-    """Return the bytes of all files below an open folder. Links are not followed and count nothing."""
+    """Return the total size of all files below an open folder. Links are not followed and not counted."""
     total, pending = 0, list[tuple[str, ...]]([()])
     while pending:
         names = pending.pop()
-        # Skip what is gone or has become a link.
+        # Skip a folder that is gone or has become a link.
         with suppress(FileNotFoundError, ToolError), open_folder(top, names) as folder, os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):

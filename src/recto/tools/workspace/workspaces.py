@@ -23,14 +23,14 @@ AT_ONCE = 500
 INCOMPLETE = ".part"
 # Suffixes of the files beside a database that hold its newest data.
 DATABASE_ENDINGS = ("-wal", "-shm")
-# Parts of a repository that git runs, or that say what it runs.
+# Entries of `.git` that git runs, or that tell git which programs to run.
 GIT_GUARDED = ("hooks", "config", "config.worktree", "commondir")
-# The most names and links of a path. The kernel follows forty links.
+# The most steps to resolve in a path, to stop at circular links.
 MAX_PATH_STEPS = 4_096
-# A file in progress is written to all the time; one idle this long was left by a dead process.
+# Seconds since the last write after which an unfinished file counts as left by a dead process.
 ABANDONED_SECONDS = 3_600
 
-# An entry exists only while somebody holds or waits for the lock.
+# Locks by folder. An entry exists only while a task holds or waits for the lock.
 _locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 # The number of running tools per folder in this process.
 _busy: Counter[Path] = Counter()
@@ -57,12 +57,12 @@ class Workspaces:
         folder, whole = given_folder or self.given_folder, [path.resolve() for path in self.private]
         private = _outermost(whole)
         if folder is None:
-            # Absolute: a sandbox starts in another folder than this process.
+            # Use an absolute path, because a sandbox starts in another folder.
             own = (self.root / thread).resolve()
             workspace = Workspace(folder=own, most_bytes=self.most_bytes, private=private)
             return replace(workspace, search=self.search, limits=self.limits)
         folder = folder.resolve()
-        # Links that lead to guarded or private paths are guarded too: replacing a link would redirect it.
+        # Guard links that lead to guarded or private paths too, because replacing such a link would redirect the path.
         guarded = [step for path in self.guarded for step in (*_links_to(path), _real(path))]
         guarded += [link for path in self.private for link in _links_to(path)]
         return Workspace(
@@ -78,7 +78,7 @@ class Workspaces:
 
 
 def refresh_guarded(workspace: Workspace) -> Workspace:
-    """Return the workspace with the places where git runs code now: a repository may be new."""
+    """Return the workspace with the current guarded places of git, because a repository may be new."""
     if workspace.is_own:
         return workspace
     return replace(workspace, guarded=tuple(dict.fromkeys((*workspace.guarded, *_git_places(workspace.folder)))))
@@ -95,7 +95,7 @@ def check_given(folder: Path, private: Iterable[Path]) -> None:
 
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the paths that are not inside another one of them."""
+    """Return the paths that are not inside another of the paths."""
     whole = list(dict.fromkeys(paths))
     return tuple(path for path in whole if not any(other in path.parents for other in whole))
 
@@ -107,7 +107,7 @@ def _inside(folder: Path, paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _links_to(path: Path) -> Iterator[Path]:
-    """Yield the links on the way to a path, itself included, each by its real path."""
+    """Yield the links on the way to a path, the path itself included, each by its real path."""
     folder, steps = Path("/"), [*reversed(path.absolute().parts[1:])]
     for _ in range(MAX_PATH_STEPS):
         if not steps:
@@ -125,10 +125,10 @@ def _links_to(path: Path) -> Iterator[Path]:
 
 
 def _git_places(folder: Path) -> Iterator[str]:
-    """Yield the paths that git executes outside any sandbox, and those that tell git where to find them.
+    """Yield the paths that git executes outside any sandbox, and those that tell git where to find programs.
 
-    In a worktree or submodule they are elsewhere, and `.git` is a file with the path. A link is guarded itself and at
-    its target.
+    In a worktree or submodule, `.git` is a file with the path of the repository: yield that file. For a link, also
+    yield its target.
     """
     git = folder / GIT
     for path in (git,) if git.is_symlink() or git.is_file() else [git / name for name in GIT_GUARDED]:
@@ -136,7 +136,7 @@ def _git_places(folder: Path) -> Iterator[str]:
 
 
 def _real(path: Path) -> Path:
-    """Return the target of a path. A link made by a command may be circular or unreadable: it leads nowhere."""
+    """Return the real path, or the path itself if a link in it cannot be resolved."""
     try:
         return Path(os.path.realpath(path))
     except OSError:
@@ -144,7 +144,7 @@ def _real(path: Path) -> Path:
 
 
 def lock_of(workspace: Path) -> asyncio.Lock:
-    """Return the lock for writers of a workspace: each measures it after the last one."""
+    """Return the lock for writers of a workspace, so that each one measures the workspace after the previous write."""
     return _locks.setdefault(workspace, asyncio.Lock())
 
 
@@ -172,9 +172,9 @@ async def drop_workspace(root: Path, thread: str) -> None:
 
 @contextmanager
 def incomplete_folder(target: Path) -> Generator[Path]:
-    """Create a folder under a temporary name and rename it when the context ends. An error removes it.
+    """Create a folder under a temporary name and rename it when the context ends. An error removes the folder.
 
-    It is locked meanwhile. The sweep removes one left by a dead process.
+    The folder is locked meanwhile. The sweep removes an unlocked one, which a dead process left behind.
     """
     part = target.with_name(target.name + INCOMPLETE)
     part.mkdir(mode=PRIVATE_FOLDER, parents=True)
@@ -212,7 +212,7 @@ def drop_folder(workspace: Path) -> None:
             pending = _empty_folder(top, top)
             while pending:
                 name = pending.pop()
-                # A folder that a running command fills meanwhile is left to the next sweep.
+                # Leave a folder that a running command refills to the next sweep.
                 with suppress(OSError), open_folder(top, (name,)) as folder:
                     pending += _empty_folder(folder, top)
                     os.rmdir(name, dir_fd=top)
@@ -227,7 +227,7 @@ def _empty_folder(folder: int, top: int) -> list[str]:
     with os.scandir(folder) as entries:
         rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in rows:
-        # Somebody else may be deleting it too.
+        # Another process may be deleting the same entry.
         with suppress(OSError):
             if is_folder:
                 _grant_access(folder, name)
@@ -240,7 +240,7 @@ def _empty_folder(folder: int, top: int) -> list[str]:
 
 def _grant_access(parent: int, name: str) -> None:
     """Give the owner access to a folder so that it can be moved; a link stays as it is."""
-    # O_PATH needs no rights, but exists only on Linux. Elsewhere such a folder stays.
+    # O_PATH needs no access rights, but exists only on Linux. Elsewhere, a folder without access rights is not deleted.
     folder = os.open(name, FOLDER | getattr(os, "O_PATH", 0), dir_fd=parent)
     try:
         with suppress(OSError):
@@ -269,7 +269,7 @@ async def sweep_workspaces(root: Path, find_known: Callable[[Sequence[str]], Awa
 
 
 def remove_part_files(workspace: Path, before: float) -> int:
-    """Delete half-written files that nobody wrote to since `before`. Returns how many."""
+    """Delete unfinished files that were last written before `before`. Return how many."""
     folder = os.open(workspace, FOLDER)
     try:
         with os.scandir(folder) as entries:
