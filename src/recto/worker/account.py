@@ -27,7 +27,7 @@ NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """Tokens and their price. The price is None if that of any call is unknown."""
+    """Tokens and their price. The price is None if the price of any call is unknown."""
 
     usage: Usage = Usage()
     price: Decimal | None = Decimal(0)
@@ -40,7 +40,7 @@ class Account:
 
     @property
     def nanos(self) -> int | None:
-        """The price in billionths of the currency, as the store has it."""
+        """The price in billionths of the currency, which is the unit of the store."""
         return None if self.price is None else round(self.price * BILLION)
 
     def row(self) -> dict[str, Json]:
@@ -57,7 +57,7 @@ def encode_usage(usage: Usage) -> dict[str, int]:
 
 
 def parse_account(row: bytes | None) -> Account:
-    """Return the account that an earlier worker stored, or an empty one."""
+    """Return the account from a stored row, or an empty one."""
     fields = load_object(row) if row else None
     if fields is None:
         return Account()
@@ -91,9 +91,9 @@ def seconds_between(start: datetime | None, end: datetime | None) -> float | Non
 
 
 async def read_answered_page(store: Store, run: str, number: int) -> SentPage | None:
-    """Return the page of the last answered call up to a number of a run, including earlier runs of the thread.
+    """Return the page of the last answered call of a run up to a number. Earlier runs of the thread count too.
 
-    Return None if there is none, or if it was deleted or damaged.
+    Return None if there is no such call, or if its page was deleted or damaged.
     """
     try:
         call = await store.calls.find_answered(run, number)

@@ -1,4 +1,4 @@
-"""End of a run: one terminal event, in the transaction that ends the run's row, and the texts that users read."""
+"""End of a run: the terminal event, the transaction that ends the run's row, and the error texts for users."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WHY: Mapping[Outcome, str] = {
     "calls could not be read. Rephrase your message, or use another model.",
     "compact_failed": "The model wrote no summary in up to {tries} tries. Nothing is changed; try again later.",
 }
-# Errors of models as users read them. The log has the provider's words, addresses and settings, for operators.
+# Texts for users about errors of models. Only the log has the provider's text, addresses and settings, for operators.
 FAULTS: Mapping[type[ModelError], str] = {
     ModelBusy: "The model is busy. Try again in a few minutes.",
     ModelUnreachable: "The model cannot be reached. Try again in a few minutes.",
@@ -46,7 +46,7 @@ FAULTS: Mapping[type[ModelError], str] = {
     ReplyUnusable: "The model's reply could not be used.",
     PageTooLong: "The conversation is too long for the model. Start a new one.",
 }
-# One line for each failed run. It contains no words of users.
+# Log line for a failed run. It contains no user content.
 FAILED = "run %s of thread %s by agent %s failed: %s"
 LOGGER = logging.getLogger("recto.worker")
 WAITING = "waiting"
@@ -67,7 +67,7 @@ async def finish(state: RunState, writer: LogWriter, outcome: Outcome) -> None:
 
 
 def build_ending(state: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
-    """Return the end of the run's row, and the last event for its readers."""
+    """Return the end of the run's row, and the last event for readers."""
     tokens, limits = state.account.usage, state.limits
     usage = encode_usage(tokens) if tokens.output or tokens.input else None
     match outcome:
@@ -91,9 +91,9 @@ def build_ending(state: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
 
 
 async def wait_for_client(run: LoadedRun, step: WaitForClient) -> None:
-    """End the run with calls that the client must answer or a person must approve. Its next run brings the answers.
+    """End the run, because the client must answer calls or a person must approve them.
 
-    The write that ends the run also stores the new questions.
+    The answers arrive with the next run of the thread. The write that ends the run also stores the new questions.
     """
     row, writer = run.state.row, run.writer
     questions = tuple(_questions(run, step.confirm))
@@ -111,7 +111,7 @@ async def wait_for_client(run: LoadedRun, step: WaitForClient) -> None:
 
 
 def _questions(run: LoadedRun, calls: Sequence[ToolCall]) -> Iterator[ConfirmAsked]:
-    """Yield a question for each call without an open one. Approvals of earlier runs do not count."""
+    """Yield a question for each call that has no open question. Approvals of earlier runs do not count."""
     log_view, row, now = view(run.writer.log), run.state.row, run.runtime.clock()
     message = log_view.reply.id if log_view.reply else ""
     waiting = {one.call.id for one in interrupts_of(log_view) if one.message == message and one.is_waiting}
@@ -128,12 +128,12 @@ def _questions(run: LoadedRun, calls: Sequence[ToolCall]) -> Iterator[ConfirmAsk
 
 
 def describe_fault(error: ModelError) -> str:
-    """Return the text about a model's error for users."""
+    """Return the text for users about an error of a model."""
     return FAULTS.get(type(error), WHY["model_failed"])
 
 
 async def give_up(writer: LogWriter | Recorder, error: Exception) -> None:
-    """End a run that no worker can continue. A readable input is stored."""
+    """End a run that no worker can continue. Store its input if it is readable."""
     message = str(error) if isinstance(error, RunGivenUp) else UNFORESEEN
     await writer.write(
         RunChange(ending=RunEnding(outcome=INTERNAL, error=message)), [RunFailed(message=message, code=INTERNAL)]

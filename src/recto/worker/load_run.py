@@ -1,6 +1,7 @@
-"""Loading of a claimed run: its log, the entries that its input adds, and its files. The first step writes them.
+"""Loading of a claimed run: its log, the entries that its input adds, and its files.
 
-If a client answers in place of a tool, the tool acts on the answer, and the log gets the tool's result.
+The first step stores these entries. If a client answers in place of a tool, that tool processes the answer, and the log
+gets the tool's result.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ from recto.worker.tools.tool_context import execute
 
 TAKEN_OVER = "The server stopped during this reply; it starts again."
 EVENTS_AT_ONCE = 1_000
-# Assembling the first page of a log with so many entries would delay other runs.
+# Number of log entries above which the first page is assembled in a thread, because it would delay other runs.
 COLD_ENTRIES = 100
-# Fields of events that name messages and calls.
+# Fields of events that contain the ids of messages and calls.
 ID_FIELDS = ("messageId", "parentMessageId", "toolCallId")
-# Fields of `forwardedProps` that belong to a turn. The others belong to one run.
+# Fields of `forwardedProps` that apply to a whole turn. All other fields apply to one run.
 TURN_OPTIONS = ("timezone", "datasets", "voice_mode")
 
 
@@ -68,11 +69,11 @@ async def load_run(
     *,
     span: TraceSpan = NO_SPAN,
 ) -> LoadedRun:
-    """Return a claimed run. Its first write stores its input, once."""
+    """Load a claimed run. Its first write stores its input, once."""
     runtime.checkpoint("claimed")
     await runtime.tools.discover(row.agent)
     cached = await runtime.log_cache.read(log_query(runtime, row))
-    # The events that earlier workers of the run published.
+    # Events that earlier workers of this run published.
     sent_events, number = list[bytes](), 0
     while row.last_event and (events := await runtime.store.events.list_after(row.id, number, EVENTS_AT_ONCE)):
         sent_events += [event.body for event in events]
@@ -80,7 +81,7 @@ async def load_run(
     cached = await _read_all_for_list(runtime, row, request, cached)
     inputs, entries = await prepare_inputs(runtime, row, request, cached)
     if inputs.continues_turn and has_files(request.messages):
-        # The file ids from admission belong to a turn that was not opened, so pages never show them.
+        # Delete the file ids from admission: they belong to a turn that was not opened, so pages never show them.
         await runtime.store.files.delete_refs(row.thread, row.response_id)
     writer = LogWriter(recorder, inputs, cached.entries, signal)
     state = RunState.of(row, inputs.agent.limits, signal, runtime.clock)
@@ -116,7 +117,7 @@ async def prepare_inputs(
     continues_turn = opening_id not in ("", row.response_id)
     if continues_turn:
         request = await _with_turn_options(runtime, row, request, opening_id)
-    # A client tool named like a confirmed tool is the client's way to ask a person for approval.
+    # Drop client tools that have the name of a confirmed tool. They are the client's way to ask a person for approval.
     confirmed = tools.approval_schemas()
     if any(tool.name in confirmed for tool in request.tools):
         request = replace(request, tools=tuple([tool for tool in request.tools if tool.name not in confirmed]))
@@ -135,7 +136,8 @@ async def prepare_inputs(
         datasets=tuple(await store.datasets.find_usable(row.owner, datasets)) if datasets else (),
         pages=PageState(
             tools=tools,
-            # Models count tokens differently, and messages remember the bytes for one model only.
+            # Use the calibration only for the same model, because models count tokens differently. Messages also
+            # remember their bytes for one model only.
             calibration=cached.calibration if cached.model == model.name else None,
             is_cold=cached.model != model.name and len(cached.entries) >= COLD_ENTRIES,
             history=cached.history,
@@ -147,7 +149,7 @@ async def prepare_inputs(
 
 
 def _agent_of(runtime: Runtime, row: StoredRun) -> Agent:
-    # The input of a run is stored even if its agent no longer exists.
+    # Store the input of a run even if its agent no longer exists.
     agent = runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt)
     return replace(agent, limits=agent.tiers[row.tier]) if row.tier in agent.tiers else agent
 
@@ -189,7 +191,7 @@ def _admit(
 
 
 async def _with_turn_options(runtime: Runtime, row: StoredRun, request: RunInput, opening_id: str) -> RunInput:
-    """Return a request with the time zone and the datasets of the run that opened its turn (F1)."""
+    """Return a request with the time zone and the datasets from the run that opened its turn (F1)."""
     body = await runtime.store.runs.read_opening_input(row.thread, opening_id)
     if body is None:
         return request
@@ -201,7 +203,7 @@ async def _with_turn_options(runtime: Runtime, row: StoredRun, request: RunInput
 
 
 async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Sequence[bytes]) -> None:
-    """Hold the entries of the input, and the events that readers need first, for the first write."""
+    """Hold the entries of the input and the first events for readers until the first write."""
     row, writer, inputs = run.state.row, run.writer, run.inputs
     for body in sent_events:
         event = load_object(body) or {}
@@ -212,14 +214,15 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Seq
         if events:
             writer.hold(RunChange(entered=True), events)
         return
-    # An earlier worker may have reported progress before it stored anything.
+    # Earlier events may precede this one, because an earlier worker may have reported progress before it stored
+    # anything.
     events.append(RunStarted(thread=row.thread, run=row.name, parent=inputs.request.parent))
     new, answer_events = await _with_answers(run, entries)
     new = (*new, *skill_changes(inputs, writer.log, new))
     new = (*new, *_state_changes(run, new))
-    # Readers of a run get the state first.
+    # Send the shared state to readers first.
     events += [*state_events(view((*writer.log, *new))), *answer_events]
-    # The server answers calls that waited too long, so readers need the results.
+    # The server itself answers calls that waited too long or were denied, so readers need these results.
     events += [
         ToolCallResult(message=entry.id, call=entry.tool_call_id, content="\n".join(texts_of(entry)))
         for entry in new
@@ -232,9 +235,9 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Seq
 
 
 async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
-    """Return the entries with the results of tools that act on a client's answer, and events that show the results.
+    """Return the entries with the results of tools that act on a client's answer, and the events that show the results.
 
-    These tools may act twice, so another worker can repeat this after a crash.
+    These tools must tolerate repetition, because another worker repeats them after a crash.
     """
     waiting = pending_calls(view(run.writer.log), run.inputs.pages.tools.own_names())
     calls = {call.id: call for call in waiting}
@@ -248,18 +251,21 @@ async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple
         update = apply_state_changes(run.runtime, (*run.writer.log, *results), result)
         message = replace(entry, parts=update.result.parts, error=update.result.error)
         results += [message, *update.entries]
-        # Clients have the message they sent; they need only the user interface of the result.
+        # Clients already have the message that they sent. They need only the user interface of the result.
         events += ui_events(message.id, "\n".join(texts_of(message)), run.inputs.agent.locale)
     return tuple(results), events
 
 
 async def _act_on_answer(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolResult | None:
-    """Return the result of a tool that acts on a client's answer, or None if none does or the run ends first."""
+    """Return the result of a tool that acts on a client's answer.
+
+    Return None if no tool does, or if the run ends first.
+    """
     tool, text = run.inputs.pages.tools.get(call.name), "\n".join(texts_of(answer))
-    # A call whose runner is the client called a client tool with the name of this tool.
+    # If the runner of the call is the client, the call was for a client tool of the same name.
     if tool is None or not tool.mark.by_client or answer.error or call.runner == "client" or load_object(text) is None:
         return None
-    # The call was made and is waiting, so the active skill does not matter.
+    # The call was already made and is waiting, so the tool runs whatever skill is active.
     action = execute(run, replace(call, arguments=text), Registry((tool,)), discard_progress)
     task = asyncio.create_task(action)
     try:
@@ -300,7 +306,7 @@ def _state_changes(run: LoadedRun, new: Sequence[Entry]) -> Iterator[StateChange
     before, created, client_state = view((*log, *new)), inputs.row.created, inputs.request.state
     after = merge_sent_state(log, before, client_state, created)
     if not is_same(after, before.state):
-        # Admission checked the size of the client's state, but not that of the merged one.
+        # Admission checked the size of the client's state, but not the size after merging.
         text = state_text(after)
         text = text if len(text) <= run.runtime.tools.state_bytes else state_text(client_state)
         yield StateChanged(id=inputs.runtime.new_id(), time=created, value=text)
@@ -318,7 +324,8 @@ BEFORE = {
 async def preview(runtime: Runtime, row: StoredRun, request: RunInput, refs: Sequence[FileRef] = ()) -> Preview:
     """Return the page of a run that is not stored. `refs` are the files of its request."""
     cached = await runtime.log_cache.read(log_query(runtime, row))
-    # Messages remember their pages, and those of the thread must remember only pages that were sent.
+    # Assemble from copies: messages remember their pages, and those of the thread must remember only pages that were
+    # sent.
     log = tuple([replace(entry) for entry in cached.entries])
     for entry, copy in zip(cached.entries, log, strict=True):
         if (tokens := known_tokens(entry, runtime.models.counter.name)) is not None:
@@ -329,7 +336,7 @@ async def preview(runtime: Runtime, row: StoredRun, request: RunInput, refs: Seq
     pages.note_sent(cached.model)
     notes = list(_unperformed_actions(inputs, log, entries))
     log = (*log, *entries, *skill_changes(inputs, log, entries))
-    # A run that continues a turn does not use the file ids that admission made for a new turn.
+    # A run that continues a turn does not use the file ids that admission reserved for a new turn.
     new = [ref for ref in refs if not (inputs.continues_turn and ref.id.rpartition("-")[0] == row.response_id)]
     await inputs.load_files(log, new)
     files = inputs.open_tool_files(log) if pages.files.refs else None

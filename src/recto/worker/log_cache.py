@@ -1,6 +1,6 @@
-"""Cache of recently read logs. Logs only grow, so a cached log is never wrong, only short.
+"""Cache of recently read logs. Logs only grow, so a cached log is never wrong; it can only lack new entries.
 
-Messages that stay the same objects remember their tokens and bytes, which makes the next page of a thread cheap.
+Cached messages remember their tokens and bytes, which makes the next page of a thread cheap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new
 from recto.store.log.logs import EndQuery, LogEnd, MissingCounts
 from recto.store.store import Store
 
-# Memory of an entry besides its texts, which are counted twice because pages have them as bytes. A test measures it.
+# Memory of an entry without its texts. Texts are counted twice, because pages store them as bytes. A test measures
+# this.
 ENTRY_BYTES = 1_280
 MESSAGES: tuple[type[Message], ...] = get_args(Message)
 
@@ -30,9 +31,9 @@ MESSAGES: tuple[type[Message], ...] = get_args(Message)
 class CachedLog:
     """The log of a thread, and what `model` last reported about its tokens.
 
-    `thread_created` tells a deleted thread from a new one with its id. `quote` is text that pages show besides the
-    entries, which remember its bytes. `history` limits how many messages pages can show; None means no limit.
-    `last_answer` is the last page that was answered.
+    `thread_created` distinguishes a deleted thread from a new one with the same id. `quote` is text that pages show
+    besides the entries and whose bytes are remembered. `history` limits how many messages pages can show; None sets no
+    limit. `last_answer` is the last page that was answered.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -46,7 +47,7 @@ class CachedLog:
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuery:
-    """A query for the log of a thread up to a number. `history` limits the messages that pages show; None: no limit."""
+    """A query for the log of a thread up to a number. `history` limits the messages in a page; None sets no limit."""
 
     thread: str
     last_seq: int
@@ -66,7 +67,7 @@ class _CacheItem:
 
 
 class LogCache:
-    """The logs of the threads that were used last, up to limits."""
+    """The logs of the most recently used threads, up to limits."""
 
     def __init__(self, store: Store, settings: LogCacheSettings | None = None) -> None:
         self._store = store
@@ -77,11 +78,11 @@ class LogCache:
 
     @property
     def bytes(self) -> int:
-        """The size of all cached logs, with what pages remember of them."""
+        """The size of all cached logs, including the page bytes that their entries remember."""
         return self._bytes
 
     async def read(self, query: LogQuery) -> CachedLog:
-        """Return a log up to a number, newer entries from the store. Read only the visible end of a long log."""
+        """Return a log up to a number. Read newer entries from the store, and only the visible end of a long log."""
         item = self._items.get(query.thread)
         log = item.log if item and item.log.thread_created == query.thread_created else CachedLog()
         is_long_enough = log.history is None or (query.history is not None and query.history <= log.history)
@@ -91,7 +92,7 @@ class LogCache:
             return log
         newer = await self._store.log.read_after(query.thread, _last_seq(log.entries))
         if is_unread(log.entries) and not ROLLBACK_MARKERS.isdisjoint(map(type, newer)):
-            # A rollback may reach entries that were not read.
+            # The rollback may affect entries that the cache lacks.
             return await self._read(query)
         return replace(log, entries=(*log.entries, *newer), quote="", last_answer=None)
 
@@ -123,7 +124,7 @@ class LogCache:
         return end if isinstance(end, LogEnd) else None
 
     def put(self, thread: str, log: CachedLog) -> None:
-        """Keep a log for the next run. The logs that were not used for longest make room."""
+        """Cache a log for the next run. Evict the least recently used logs."""
         # If the log continues the cached one, measure only its new entries.
         before, measured, size = self._items.get(thread), 0, 0
         old = before.log.entries if before else ()
@@ -139,7 +140,7 @@ class LogCache:
             self.drop(next(iter(self._items)))
 
     async def drop_deleted(self) -> int:
-        """Drop threads that any process deleted, and return their number."""
+        """Drop threads that any process has deleted. Return the number of dropped threads."""
         threads = tuple(self._items)
         deleted = frozenset(threads) - await self._store.threads.find_existing(threads)
         for thread in deleted:
@@ -155,18 +156,21 @@ class LogCache:
 
 def _size(entry: Entry) -> int:
     texts = texts_of(entry) if isinstance(entry, MESSAGES) else ()
-    # All other markers are short.
+    # Besides messages, only state changes can be long.
     texts = (entry.value,) if isinstance(entry, StateChanged) else texts
     return ENTRY_BYTES + sum(map(_text_size, texts))
 
 
 def _text_size(text: str) -> int:
-    """Return the size of a text, as a string (its widest character sets the width of all) and as bytes of a page."""
+    """Return the size of a text as a string plus its size as bytes of a page.
+
+    The widest character determines the width of all characters of a string.
+    """
     return getsizeof(text) + (len(text) if text.isascii() else len(text.encode(errors="replace")))
 
 
 def is_unread(log: Sequence[Entry]) -> bool:
-    """Return True if the beginning of a log was left in the store."""
+    """Return True if the beginning of a log is only in the store."""
     return bool(log) and isinstance(log[0], UnreadMessages)
 
 

@@ -1,4 +1,4 @@
-"""Log of a run, and the writer that appends to it. The first write also stores the input of the run."""
+"""The log of a run, and the writer that appends to it. The first write also stores the input of the run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from recto.worker.run_inputs import RunInputs
 
 HOLD_ONCE = "Call hold() once: the input of a run enters the log once."
 WRITE_IN_PROGRESS = "Wait for the first write: it stores the held entries, and another write would store them again."
-# Counting fewer characters takes less time than starting a thread for it.
+# Number of characters below which counting tokens takes less time than starting a thread.
 SHORT_TEXTS = 16_384
 
 
 class LogWriter:
-    """Writes the log and the events of one run, and has its log: committed entries and held ones.
+    """Writer of the log and the events of one run. Its log contains committed entries and held ones.
 
-    It also remembers the ids of messages and calls that readers have seen, because the log may not have them.
+    The writer also remembers the ids of messages and calls that readers have seen, because the log may not contain
+    them.
     """
 
     def __init__(self, recorder: Recorder, inputs: RunInputs, log: Sequence[Entry], signal: Signal) -> None:
@@ -61,13 +62,13 @@ class LogWriter:
         return self._recorder.outcome
 
     async def load_all(self) -> None:
-        """Load the rest of a log of which only the end was read."""
+        """Load the unread part of a log of which only the end was read."""
         if is_unread(self._log):
             self._log = await self.read_all()
             self._inputs.pages.show_all_history()
 
     async def read_all(self) -> tuple[Entry, ...]:
-        """Return the complete log, without keeping entries that were not loaded."""
+        """Return the complete log. Do not retain the entries that were not loaded before."""
         if not is_unread(self._log):
             return self._log
         unread = _last_unread(self._log)
@@ -75,7 +76,7 @@ class LogWriter:
         return (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
 
     def hold(self, change: RunChange, events: Sequence[Event]) -> None:
-        """Add entries to the log here. The next write stores them, with the events."""
+        """Add entries to the log in memory only. The next write stores them, with the events."""
         if self._has_held:
             raise AssertionError(HOLD_ONCE)
         self._has_held = True
@@ -88,7 +89,10 @@ class LogWriter:
             await self.write(RunChange())
 
     async def write(self, change: RunChange, events: Sequence[Event] = ()) -> RecordResult:
-        """Commit a change and add it to the log here. A cancelled caller waits until the commit is done."""
+        """Commit a change and add it to the log in memory.
+
+        If the caller is cancelled, it waits until the commit is done.
+        """
         writing = asyncio.ensure_future(self._write(change, events))
         try:
             return await asyncio.shield(writing)
@@ -103,10 +107,12 @@ class LogWriter:
     async def _write(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
         cache = self._runtime.log_cache
         if self._inputs.pages.files.has_bytes:
-            # The messages remember pages with the bytes of pictures, including messages from before the run.
+            # Drop the cached log: it shares messages with this log, and these now remember pages with the bytes of
+            # pictures.
             cache.drop(self._thread)
         pending = self._held_change or RunChange()
-        # Count the copies in the log here, because pages may have counted them already.
+        # Count the entries of the log in memory instead of `pending.entries`, because pages may have counted them
+        # already.
         counts = await self._count((*self._log[len(self._log) - len(pending.entries) :], *change.entries))
         entries = (*pending.entries, *change.entries)
         full_change = replace(change, entries=entries, counts=counts, entered=pending.entered or change.entered)
@@ -121,7 +127,7 @@ class LogWriter:
         return result
 
     async def _count(self, entries: Sequence[Entry]) -> EntryCounts:
-        """Return the tokens of entries. Count long ones in a thread."""
+        """Return the token counts of entries. Count long entries in a thread."""
         new = [message for message in messages_of(entries) if known_tokens(message, self._counter.name) is None]
         if sum(len(text) for message in new for text in texts_of(message)) > SHORT_TEXTS:
             await asyncio.to_thread(count_new, new, self._counter)
@@ -131,7 +137,10 @@ class LogWriter:
         return EntryCounts(counter=self._counter.name, tokens=tokens)
 
     async def _commit(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
-        """Commit a change. A write of held entries must be the only one; after a failure they stay held."""
+        """Commit a change. No other write may run during a write of held entries.
+
+        If the write fails, the entries stay held.
+        """
         if self._is_writing_held:
             raise AssertionError(WRITE_IN_PROGRESS)
         self._is_writing_held = self._held_change is not None
@@ -141,39 +150,42 @@ class LogWriter:
             self._is_writing_held = False
 
     def _append(self, change: RunChange, result: RecordResult, pending_count: int) -> None:
-        """Add committed entries to the log here. The first of them replace the held ones."""
+        """Add committed entries to the log in memory. The first `pending_count` of them replace the held entries."""
         committed = self._log[: len(self._log) - pending_count]
         new = _number(change.entries, result.last_seq - len(change.entries) + 1)
         for entry, tokens in zip(new, change.counts.tokens, strict=True):
             if tokens is not None:
                 note_tokens(entry, change.counts.counter, tokens)
-        # Held entries whose expected numbers were right keep what pages remember of them.
+        # If the numbers of held entries were predicted correctly, keep these objects: they remember their pages.
         is_as_held = self._log[len(committed) :] == new[:pending_count]
         self._log = (*self._log, *new[pending_count:]) if is_as_held else (*committed, *new)
 
     def reserve_ids(self, ids: Iterable[str]) -> None:
-        """Use these ids for nothing else, because readers have seen them."""
+        """Reserve ids that readers have seen, so that they are not used again."""
         self._used_ids.update(ids)
 
     def message_id(self) -> str:
-        """Return the id of the next reply: the turn's own id for its first reply unless readers saw a lost one."""
+        """Return the id of the next reply.
+
+        The first reply of a turn has the turn's own id, unless readers have seen that id on a lost reply.
+        """
         log_view = view(self._log)
         turn = log_view.messages[log_view.turn_start :]
         first = turn[0].response_id if turn and isinstance(turn[0], UserMessage) else ""
         is_first = all(message.role != "assistant" for message in turn)
-        # A rolled back answer may have the id too.
+        # A rolled back answer may also have this id.
         is_free = first and is_first and first not in self._used_ids and all(entry.id != first for entry in self._log)
         return first if is_free else self._runtime.new_id()
 
     def call_id(self, provider_id: str) -> str:
-        """Return the id of a new call: the provider's id, or a new one if that is empty or used in the thread."""
+        """Return the id of a new call: the provider's id, or a new id if that is empty or used in the thread."""
         is_free = provider_id and provider_id not in self._used_ids and provider_id not in self._logged_calls
         id = provider_id if is_free else self._runtime.new_id()
         self._used_ids.add(id)
         return id
 
     async def check_call_id(self, provider_id: str) -> None:
-        """Reserve a provider's id if a call in the unread part of the log has it."""
+        """Reserve a provider's id if a call in the unread part of the log has the same id."""
         if not provider_id or not is_unread(self._log):
             return
         if await self._runtime.store.log.has_call(self._thread, _last_unread(self._log), provider_id):

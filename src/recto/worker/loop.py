@@ -1,4 +1,7 @@
-"""The run loop: load a claimed run, then take one step after another. All it needs is in the log and the run's row."""
+"""The run loop: load a claimed run, then take one step after another.
+
+All state that the loop needs is in the log and in the row of the run.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, request: RunInp
             await _loop(run)
             return run.writer.outcome is not None
         except (LeaseLost, StoreBusy, StoreDown):
-            # The run is not at fault: another worker continues it.
+            # The run is not at fault, so another worker continues it.
             raise
         except Exception as error:
             LOGGER.exception(FAILED, row.id, row.thread, row.agent, INTERNAL, extra={"run": row.id})
@@ -68,7 +71,7 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, request: RunInp
 
 
 async def _give_up(writer: LogWriter | Recorder, recorder: Recorder, error: Exception) -> None:
-    """End a failed run. If its input cannot be stored, end it without."""
+    """End a failed run. If its input cannot be stored, end the run without its input."""
     try:
         await give_up(writer, error)
     except (LeaseLost, StoreBusy, StoreDown):

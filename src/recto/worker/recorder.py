@@ -1,4 +1,4 @@
-"""Events of a run on their way to readers: merged, numbered, committed, then published, always in this order."""
+"""Events of a run on their way to readers: always merged, numbered, committed, then published."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from recto.store.ports import Lease, RecordResult, RunChange, StoredEvent
 from recto.store.store import Store
 
 DELTAS = (TextContent, ReasoningContent, ToolCallArguments)
-# The weight of an event without text: thousands of them are work too.
+# Characters that an event without text counts for, because thousands of such events are work too.
 EVENT_CHARACTERS = 64
 STOPPING = "it is being closed"
 
 
 class Recorder:
-    """Writes for one run, under its lease. `outcome` is how the run ended; None before that."""
+    """Writer for one run, under its lease. `outcome` is the outcome of the run; None before its end."""
 
     def __init__(
         self, store: Store, hub: Hub, lease: Lease, *, clock: Callable[[], datetime], settings: RecorderSettings
@@ -38,14 +38,14 @@ class Recorder:
         self._pending_characters = 0
         self._last_text = -1e9
         self._timer: asyncio.TimerHandle | None = None
-        # Pending text on its way into the store. It has no task of its own because most writes of a server are text.
+        # The write of pending text in progress. It has no task of its own, because most writes of a server are text.
         self._flushing: asyncio.Future[RecordResult] | None = None
         self._failure: BaseException | None = None
         self.run = lease.run
         self.outcome: str | None = None
 
     async def emit(self, events: Sequence[Event]) -> None:
-        """Publish events soon. Raises the error that stopped earlier ones."""
+        """Publish events soon. Raise the error that stopped earlier events."""
         if self._failure:
             raise self._failure
         self._pending += events
@@ -58,7 +58,7 @@ class Recorder:
             await asyncio.wait((self._flushing,))
 
     def emit_soon(self, event: Event) -> None:
-        """Publish an event with the next write. The next caller of `emit` or `write` gets an earlier error."""
+        """Publish an event with the next write. If that fails, the next caller of `emit` or `write` gets the error."""
         if not self._failure:
             self._pending.append(event)
             self._schedule()
@@ -80,11 +80,11 @@ class Recorder:
             self._schedule()
 
     def _take_pending(self, events: Sequence[Event] = ()) -> tuple[list[Event], list[bytes]]:
-        """Remove the pending events, and return them merged with more events, and their bytes."""
+        """Remove the pending events. Merge them with more events, and return the events and their bytes."""
         merged_events = merge((*self._pending, *events))
         self._pending, self._pending_characters = [], 0
         self._stop_timer()
-        # Copy the bytes: the encoder's objects keep its whole buffer alive, and the hub keeps recent events.
+        # Copy the bytes: the encoder's objects would retain its whole buffer while the hub holds recent events.
         return merged_events, [bytes(memoryview(body)) for event in merged_events for body in encode_event(event)]
 
     def _publish(self, events: Sequence[Event], bodies: Sequence[bytes], result: RecordResult) -> None:
@@ -95,7 +95,7 @@ class Recorder:
         self._hub.publish(self._lease.run, rows)
 
     async def close(self) -> None:
-        """Stop. Pending events that were not committed are dropped."""
+        """Stop. Drop pending events that were not committed."""
         self._stop_timer()
         self._pending = []
         if self._flushing:
@@ -104,7 +104,7 @@ class Recorder:
     def _schedule(self) -> None:
         is_scheduled = self._timer and self._pending_characters < self._settings.characters
         if not self._pending or self._failure or self._flushing or is_scheduled or self._lock.locked():
-            # A write in progress takes the pending events with it and schedules the next ones.
+            # A write in progress includes the pending events and schedules a write for later ones.
             return
         self._stop_timer()
         due = self._last_text + self._settings.interval - self._loop.time()

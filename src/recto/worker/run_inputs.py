@@ -32,7 +32,7 @@ from recto.worker.context.thread_files import NO_FILES, ThreadFiles, has_files, 
 from recto.worker.log_cache import CachedLog
 from recto.worker.runtime import Runtime
 
-# The skill of a context, its scenario, and the words that activated it.
+# Key of a context: the skill, its scenario, and the words that activated the skill.
 ContextKey = tuple[str, str | None, tuple[str, ...]]
 
 
@@ -41,8 +41,8 @@ class PageState:
     """Values that change from one page of a run to the next.
 
     `history` limits the messages that pages can show if only the end of the log was read. `is_cold` marks a long log
-    whose entries remember no encoded page. `last_model` received the last page, `last_answer` is the last page that was
-    answered. `omits_pictures` is set after the provider rejected a page with pictures.
+    whose entries remember no encoded page. `last_model` is the model that received the last page. `last_answer` is the
+    last answered page. `omits_pictures` is set after the provider rejected a page with pictures.
     """
 
     tools: Registry
@@ -60,7 +60,7 @@ class PageState:
     profile_version: int = 0
 
     def use_tools(self, tools: Registry) -> None:
-        """Use these tools from the next page on. External tools come and go while a run is active."""
+        """Use these tools from the next page on. External tools may appear and disappear while a run is active."""
         if tools is not self.tools:
             self.tools = tools
             self.forget_contexts()
@@ -74,7 +74,7 @@ class PageState:
         self.quote, self.has_quote = quote, True
 
     def add_contexts(self, contexts: Mapping[ContextKey, PromptContext]) -> None:
-        """Keep prompt contexts for the next pages."""
+        """Store prompt contexts for the next pages."""
         self.contexts = {**self.contexts, **contexts}
 
     def forget_contexts(self) -> None:
@@ -83,15 +83,18 @@ class PageState:
         self.contexts = {}
 
     def note_sent(self, model: str, page: Page | None = None) -> None:
-        """Remember the page that a model was sent last, because that model's cache may have it."""
+        """Note which model received the last page, because the cache of that model may contain the page."""
         self.last_model, self.last_page = model, page
 
     def note_answer(self, answer: AnsweredPage) -> None:
-        """Remember an answered page. The next page is compared with it."""
+        """Store the last answered page, to compare the next page with it."""
         self.last_answer = answer
 
     def calibrate(self, calibration: Calibration | None) -> None:
-        """Set the tokens that the provider reported for the last page; None if the next page has another content."""
+        """Set the tokens that the provider reported for the last page.
+
+        Use None if the next page has different content.
+        """
         self.calibration = calibration
 
     def note_warm(self) -> None:
@@ -99,20 +102,20 @@ class PageState:
         self.is_cold = False
 
     def show_all_history(self) -> None:
-        """Note that the whole log was read, so that a page can show any part of it."""
+        """Note that the whole log was read, so that pages can show any part of it."""
         self.history = None
 
     def omit_pictures(self) -> None:
-        """Send the pages of the rest of the run without pictures."""
+        """Omit pictures from all further pages of the run."""
         self.omits_pictures = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunInputs:
-    """Everything besides the log that the pages of a run depend on. Only `pages` changes during the run.
+    """Everything besides the log that determines the pages of a run. Only `pages` changes during the run.
 
-    A run that `continues_turn` belongs to a turn that an earlier run opened. `approved_tools` need no confirmation any
-    more. `awaited_tools` are client tools with open calls of earlier runs. `datasets` are those the user may use.
+    If `continues_turn`, an earlier run opened the turn. `approved_tools` no longer need confirmation. `awaited_tools`
+    are client tools with open calls of earlier runs. `datasets` are the datasets that the user may use.
     """
 
     runtime: Runtime
@@ -127,7 +130,7 @@ class RunInputs:
     datasets: tuple[Dataset, ...] = ()
 
     async def load_files(self, log: Sequence[Entry], new: Sequence[FileRef] = ()) -> None:
-        """Load the files of the thread. `new` are files of a request that is not stored."""
+        """Load the files of the thread. `new` are files of a request that is not stored yet."""
         services = self.runtime.files
         if services is None:
             return
@@ -140,18 +143,21 @@ class RunInputs:
 
     @property
     def compact_settings(self) -> CompactSettings:
-        """When and how far to summarise the conversation for the window of the model."""
+        """The settings that say when and how far to summarise the conversation, for the model's window."""
         return self.agent.compacting(self.model.window)
 
     @cached_property
     def workspace(self) -> Workspace | None:
-        """The folder the thread works in."""
+        """The folder in which the thread works."""
         workspaces = self.runtime.tools.workspaces
         return workspaces.of(self.row.thread, self.agent.workspace) if workspaces else None
 
     @cached_property
     def fold(self) -> FoldSettings:
-        """The fold settings. If the agent sets no root, paths start at the workspace that its tools read (R4)."""
+        """The fold settings.
+
+        If the agent sets no root, paths are relative to the workspace that its tools read (R4).
+        """
         settings = self.agent.fold
         has_readers = any(tool in self.agent.tools for rule in settings.rules for tool in rule.tools)
         if settings.project.root is not None or not has_readers or self.workspace is None:
@@ -160,13 +166,13 @@ class RunInputs:
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of the turn (P1): that of the client, or else of the agent, or else of the server."""
+        """The time zone of the turn (P1): that of the client, else of the agent, else of the server."""
         name = self.request.options.timezone or self.agent.timezone
         return find_zone(name) if name else self.runtime.zone
 
     @property
     def target(self) -> Target:
-        """The model that pages are for. The agent, or else the server, may say whether it accepts pictures."""
+        """The model that receives the pages. Settings of the agent or the server override its support of pictures."""
         settings = (False if self.pages.omits_pictures else None, self.agent.vision, self.runtime.models.vision)
         sees_images = next((vision for vision in settings if vision is not None), self.model.target.sees_images)
         return replace(self.model.target, sees_images=sees_images)
@@ -192,7 +198,7 @@ class RunInputs:
         return open_tool_files(self.pages.files, log, self.agent.file_input.max_files)
 
     def to_cache(self, log: tuple[Entry, ...]) -> CachedLog | None:
-        """Return the log for the next run, or None if its messages remember pages with the bytes of pictures."""
+        """Return the log for the next run. Return None if its messages remember pages with the bytes of pictures."""
         if self.pages.files.has_bytes:
             return None
         return CachedLog(

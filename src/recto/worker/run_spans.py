@@ -13,9 +13,9 @@ from recto.tracing import span_names as names
 from recto.tracing.spans import SpanAttributes, Tracer, TraceSpan
 from recto.worker.account import Account, seconds_between
 
-# Outcomes that are no failure of the run.
+# Outcomes that do not count as a failure of the run.
 GOOD_OUTCOMES = ("done", "waiting", "length", "refused", "cancelled")
-# Characters of text in each attribute.
+# Maximum characters of text in an attribute.
 MAX_CONTENT = 16_384
 
 
@@ -109,7 +109,7 @@ def note_result(span: TraceSpan, result: ToolResult) -> None:
 
 
 def note_retry(span: TraceSpan, error: str, failures: int, seconds: float) -> None:
-    """Add an event: a model call failed and is repeated after so many seconds."""
+    """Add an event: a model call failed, and is retried after this many seconds."""
     span.note(names.RETRY, {names.ERROR_TYPE: error, names.RETRY_FAILURES: failures, names.RETRY_SECONDS: seconds})
 
 

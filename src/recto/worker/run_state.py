@@ -25,9 +25,9 @@ from recto.worker.runtime import Runtime
 class RunState:
     """The row of a claimed run, its limits, and its current counters.
 
-    `problem` is the text of the last failure for users. `unusable` counts unusable replies in a row, and `correction`
-    tells the model why the last one was; neither is stored. `is_page_full` means that the next page needs a summary
-    first. `is_stopping` means that the current step keeps its partial result and ends.
+    `problem` is the text of the last failure, for users. `unusable` counts unusable replies in a row, and `correction`
+    tells the model why its last reply was unusable; neither is stored. `is_page_full` means that the next page needs a
+    summary first. `is_stopping` means that the current step stores its partial result and ends.
     """
 
     row: StoredRun
@@ -48,7 +48,7 @@ class RunState:
 
     @classmethod
     def of(cls, row: StoredRun, limits: Limits, signal: Signal, clock: Callable[[], datetime]) -> RunState:
-        """Return the state that the row of a run has."""
+        """Return the initial state from the row of a run."""
         return cls(
             row=row,
             limits=limits,
@@ -78,7 +78,7 @@ class RunState:
         return self.calls
 
     def note_full(self, *, is_full: bool) -> None:
-        """Note if the next page has no room left."""
+        """Record whether the next page is full."""
         self.is_page_full = is_full
 
     def give_up_compacting(self) -> None:
@@ -91,7 +91,7 @@ class RunState:
         self.problem, self.correction = None, ""
 
     def fail(self, error: ModelError, problem: str, *, is_for_pictures: bool) -> None:
-        """Count a failed call. A page that failed because of its pictures is sent again without them."""
+        """Count a failed call. If the page failed because of its pictures, send it again without them."""
         self.problem = problem
         if isinstance(error, ReplyUnusable):
             self.unusable += 1
@@ -110,16 +110,16 @@ class RunState:
         return spending
 
     def stop(self) -> None:
-        """Stop the run and keep its partial results."""
+        """Stop the run and store its partial results."""
         self.is_stopping = True
 
     def note_named(self) -> None:
-        """Note that the model was asked for a title. One request is enough."""
+        """Note that the model was asked for a title, because one request is enough."""
         self.is_named = True
 
 
 async def is_done_in_time(state: RunState, task: asyncio.Task[object]) -> bool:
-    """Wait for a task, and return False if the run was cancelled or its time ended first. The task goes on."""
+    """Wait for a task. Return False if the run is cancelled or its time ends first; the task then continues."""
     cancelled = state.signal.cancelled.future
     await asyncio.wait((task, cancelled), timeout=state.seconds_left, return_when=asyncio.FIRST_COMPLETED)
     return task.done()
@@ -127,7 +127,7 @@ async def is_done_in_time(state: RunState, task: asyncio.Task[object]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedRun:
-    """A claimed run while the worker works on it.
+    """A claimed run while the worker processes it.
 
     Hold `state_lock` while you change the state that the thread shares with clients.
     """

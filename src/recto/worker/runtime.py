@@ -27,7 +27,7 @@ from recto.worker.context.thread_files import FileServices
 from recto.worker.gateway.gateway_memory import GatewayMemory
 from recto.worker.log_cache import LogCache
 
-# Places in a run where a crash loses the most. Tests stop the process there.
+# Places in a run where a crash would lose the most. Tests stop the process there.
 Checkpoint: TypeAlias = Literal[
     "claimed",
     "entered",
@@ -55,7 +55,7 @@ async def discover_nothing(_agent: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServices:
-    """The models, their prices and the limits of the pages for them.
+    """The models, their prices and the limits of their pages.
 
     `vision` says whether models accept pictures; None uses the known abilities of each model. `quote_gate` and
     `page_gate` limit how many quotes and long pages are built at the same time.
@@ -77,15 +77,16 @@ class ModelServices:
         return self.default, *self.by_name.values()
 
     def of(self, agent: Agent) -> Model:
-        """Return the model of an agent: the one it names, or else the default."""
+        """Return the model of an agent: the model that it names, else the default."""
         return self.by_name.get(agent.model or "", self.default)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolServices:
-    """The tools of each agent, and the services that they use.
+    """The tools of each agent, and the services that the tools use.
 
-    `registries` change while external tools come and go; `discover` waits until those of an agent were looked up once.
+    `registries` change while external tools appear and disappear. `discover` waits until an agent's external tools were
+    looked up once.
     """
 
     registries: Mapping[str, Registry]
@@ -102,7 +103,7 @@ class ToolServices:
 class Runtime:
     """The services of a process: models, tools, storage and observability. Tests replace the clock and the ids.
 
-    `zone` is the time zone of turns that name none. `checkpoint` is called at places where a crash loses the most.
+    `zone` is the time zone of turns that set none. `checkpoint` is called at places where a crash would lose the most.
     """
 
     store: Store
@@ -122,9 +123,9 @@ class Runtime:
 
 
 async def forget_deleted(runtime: Runtime, gateway: GatewayMemory) -> int:
-    """Clear memory of deleted users and threads, and return the number of threads dropped from the log cache.
+    """Clear memory of deleted users and threads. Return the number of threads dropped from the log cache.
 
-    Caches that all owners share do not know their owners, so they are cleared completely.
+    Clear caches that all owners share completely, because their entries have no owner.
     """
     clear_caches()
     gateway.clear()

@@ -281,7 +281,7 @@ class _LogReader:
         return None, 0
 
     def find_window_start(self, turn: int, after: int) -> int:
-        """Return the number at which the window of history begins: that of a user message, or the number after `after`."""
+        """Return the number of the first entry in the window of history: a user message, or the entry after `after`."""
         if self.query.history is None:
             return after + 1
         rest = self.query.history

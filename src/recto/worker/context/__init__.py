@@ -1,1 +1,1 @@
-"""Page inputs beside the log: persona, tools, files, images, quoted documents."""
+"""Inputs of pages besides the log: persona, tools, files, images, quoted documents."""

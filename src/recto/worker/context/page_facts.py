@@ -28,14 +28,14 @@ from recto.worker.run_inputs import RunInputs
 
 
 async def next_page(run: RunInputs, log: tuple[Entry, ...], correction: str = "") -> tuple[Facts, Page, Manifest]:
-    """Return the next page of a run, with its facts and manifest. Every page of a conversation is made here.
+    """Return the next page of a run, with its facts and manifest. All pages of conversations are made by this function.
 
     `correction` tells the model why its last reply was unusable.
     """
     context = await prompt_context(run, log)
     page_facts = replace(facts(run, context, log), correction=correction)
     page, manifest = await _assemble(run, page_facts)
-    # The log may name a skill that the agent no longer has; the page has none then.
+    # Use the skill of the context, because the log may name a skill that the agent no longer has.
     return page_facts, page, replace(manifest, skill=context.skill.name if context.skill else None)
 
 
@@ -46,7 +46,7 @@ def needs_summary(run: RunInputs, log: Sequence[Entry], manifest: Manifest) -> b
 
 
 async def prompt_context(run: RunInputs, log: Sequence[Entry]) -> PromptContext:
-    """Return the prompt and the tools of the next page. Data that a skill declares is loaded when first needed."""
+    """Return the prompt and the tools of the next page. Load the data that a skill declares on first use."""
     run.pages.use_tools(run.runtime.tools.registries.get(run.agent.name, run.pages.tools))
     change = view(log).skill
     skill = find_skill(run.agent.skills, change)
@@ -64,10 +64,10 @@ async def load_skill_context(
         version = pages.profile_version
         data = await load_skill_data(run.runtime.store, run.row.owner, skill, _request_data(run, scenario))
         if pages.profile_version != version:
-            # A tool changed the profile meanwhile, so the data may be outdated.
+            # A tool changed the profile while the data was loaded, so the data may be outdated. Load it again.
             continue
         context = build_prompt_context(run.agent, pages.tools, run.request, skill, data, triggers=triggers)
-        # The log names the chosen scenario, so that key must find the context too.
+        # Also store the context under the chosen scenario, because the log will name that scenario.
         pages.add_contexts({key: context, (skill.name, data.scenario, triggers): context})
     return pages.contexts[key]
 
@@ -85,7 +85,7 @@ def _request_data(run: RunInputs, scenario: str | None) -> KnownData:
 
 
 def facts(run: RunInputs, context: PromptContext, log: tuple[Entry, ...]) -> Facts:
-    """Return everything that the next page is made from."""
+    """Return the facts from which the next page is made."""
     log_view, agent, pages, models = view(log), run.agent, run.pages, run.runtime.models
     sampling = choose_sampling(agent, log_view, context.tools)
     has_tools = agent.tool_calling != "prompt" and bool(context.tools)
@@ -127,7 +127,10 @@ def facts(run: RunInputs, context: PromptContext, log: tuple[Entry, ...]) -> Fac
 
 
 async def _assemble(run: RunInputs, page_facts: Facts) -> tuple[Page, Manifest]:
-    """Assemble a page. Assemble a long log without remembered pages in a thread, so that other runs go on."""
+    """Assemble a page.
+
+    If a long log has no remembered pages, assemble in a thread, so that other runs are not blocked.
+    """
 
     def assemble_timed() -> tuple[Page, Manifest]:
         start = perf_counter()
@@ -138,7 +141,7 @@ async def _assemble(run: RunInputs, page_facts: Facts) -> tuple[Page, Manifest]:
     if not run.pages.is_cold:
         return assemble_timed()
     gate = run.runtime.models.page_gate
-    # One at a time: several threads would take the interpreter from the event loop.
+    # Assemble one page at a time, because several threads would take the interpreter from the event loop.
     await gate.acquire()
     assembling = asyncio.ensure_future(asyncio.to_thread(assemble_timed))
     # Release the gate when the thread ends, because cancelling this coroutine does not stop the thread.

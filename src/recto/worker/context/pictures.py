@@ -1,4 +1,7 @@
-"""Pictures of pages, as urls or as bytes. Bytes are cached up to a limit; a picture that does not fit is not read."""
+"""Pictures of pages, as urls or as bytes.
+
+Bytes are cached up to a limit. A picture that does not fit into the page is not read.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ LOGGER = logging.getLogger("recto.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class WantedPicture:
-    """A picture that a page would show. It costs its length as often as it is shown."""
+    """A picture that a page would show `times` times. Each time counts towards the limits of the page."""
 
     key: str
     size: int
@@ -31,14 +34,14 @@ class WantedPicture:
 
     @property
     def length(self) -> int:
-        """The length of its base64 text."""
+        """The length of the picture's base64 text."""
         return (self.size + 2) // 3 * 4
 
 
 def wanted_pictures(log_view: View, refs: Sequence[FileRef]) -> tuple[WantedPicture, ...]:
-    """Return the visible pictures by weight: those of the turn's user message first, then the newest.
+    """Return the visible pictures by priority: first those of the turn's user message, then the newest.
 
-    Rolled back, summarised and deleted pictures are not among them.
+    Exclude rolled back, summarised and deleted pictures.
     """
     sizes = {ref.attachment: ref.size for ref in refs if ref.is_there and ref.mime_type in SEEN_TYPES}
     current = log_view.messages[log_view.turn_start : log_view.turn_start + 1]
@@ -68,7 +71,7 @@ class Pictures:
     async def choose(
         self, pictures: Sequence[WantedPicture], urls: Mapping[str, str], attachments: Attachments
     ) -> Mapping[str, Url | Data]:
-        """Return the pictures that fit into a page, by storage key. `pictures` is in the order of weight."""
+        """Return the pictures that fit into a page, by storage key. `pictures` is in order of priority."""
         sources: dict[str, Url | Data] = {}
         settings, count, room = self._settings, self._settings.count, self._settings.page
         for one in pictures:
@@ -104,7 +107,7 @@ class Pictures:
         except NotFound:
             return None
         except StorageDown as error:
-            # The run goes on: the page tells the model that this picture is missing.
+            # Continue the run: the page tells the model that this picture is missing.
             LOGGER.warning("picture %s cannot be read: %s", key, error)
             return None
         return await asyncio.to_thread(lambda: base64.b64encode(b"".join(pieces)).decode())

@@ -1,6 +1,6 @@
-"""The prompt and tools of a call (S1): those of the agent, of the active skill, and of the client.
+"""The prompt and tools of a call (S1): those of the agent, the active skill and the client.
 
-A skill gets only the data of the user that it declares.
+A skill gets only the user data that it declares.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recto.tools.ports import Document, ReportProgress, ToolFiles
 from recto.tools.registry import Registry
 
 if TYPE_CHECKING:
-    from recto.store.store import Store  # not at run time: `recto explain` starts faster without SQLAlchemy
+    from recto.store.store import Store  # not at run time: without SQLAlchemy `recto explain` starts faster
 
 
 LOGGER = logging.getLogger("recto.worker")
@@ -39,7 +39,7 @@ CHOOSES, READS = use_skill.__name__, read_skill_file.__name__
 WHY_SELECT = "phase select: no skill is active"
 WHY_EXECUTE = "phase execute: skill {skill}"
 WHY_TRIGGERED = "; taken up because the user said: {triggers}"
-# The label of a client's system message among the context.
+# Label of a client's system message in the context.
 CLIENT_SAYS = "instructions of the client"
 TOOLS_MISSING = "tools that cannot be used at present"
 NOT_THERE = "{names}: not reached. If the user needs them, say that they are not available now."
@@ -81,7 +81,7 @@ def build_prompt_context(
     # Tell the model about unavailable tools.
     missing = NOT_THERE.format(names=", ".join(tools.missing))
     unavailable = (ContextItem(description=TOOLS_MISSING, value=missing),) if tools.missing else ()
-    # The agent describes the tool that activates skills.
+    # The agent contains the offer of the tool that activates skills.
     choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
     names, client_names = select_tools(agent, skill, tools), {tool.name for tool in request.tools}
     own = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
@@ -90,7 +90,7 @@ def build_prompt_context(
         tools=(*[tool for tool in own if tool.name not in client_names], *request.tools),
         history=phase.history,
         budget=phase.budget,
-        # Outside the prompt, a system message of the client has the weight of a user message (P3).
+        # In these items, a client's system message has only the authority of a user message (P3).
         items=(*request.context, *client_texts, *unavailable),
         skill=skill,
         data=data,
@@ -103,7 +103,7 @@ def _phase(agent: Agent, skill: Skill | None) -> Phase:
 
 
 def most_history(agent: Agent) -> int | None:
-    """Return how many messages the pages of an agent show at most, with any skill; None: all."""
+    """Return the maximum number of messages in a page of an agent, with any skill. None sets no limit."""
     limits = [phase.history for phase in (agent.select, agent.execute)] if agent.skills else [agent.history]
     return None if None in limits else max(history for history in limits if history is not None)
 
@@ -126,7 +126,10 @@ def _prompt(agent: Agent, skill: Skill | None, data: KnownData, tone: str) -> Pr
 
 
 def select_tools(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
-    """Return the tools that no skill names, and those of the active skill, whose files may be read then."""
+    """Return the tools that belong to no skill, and the tools of the active skill.
+
+    The tool that reads files of a skill is included only if the active skill has files.
+    """
     if not agent.skills:
         return frozenset(tools)
     skill_tools = {name for one in agent.skills.values() for name in one.tools} - {CHOOSES}
@@ -136,7 +139,7 @@ def select_tools(agent: Agent, skill: Skill | None, tools: Registry) -> frozense
 
 
 async def load_skill_data(store: Store, owner: str, skill: Skill, request_data: KnownData) -> KnownData:
-    """Return the data of a request with the user data that the skill declares, and nothing else (S6)."""
+    """Return the data of a request, with only the user data that the skill declares (S6)."""
     names = tuple(dict.fromkeys(path.split(".")[0] for path in skill.fields))
     fields = await store.users.read_fields(owner, names)
     own = await store.users.read_skill_data(owner, skill.name) if skill.has_data else None
@@ -160,7 +163,7 @@ def find_skill(skills: Mapping[str, Skill], change: SkillChanged | None) -> Skil
 
 
 def choose_sampling(agent: Agent, log_view: View, offers: Sequence[ToolOffer]) -> Sampling:
-    """Return the sampling of a call. A required tool is required once in a turn, and only if it is offered."""
+    """Return the sampling of a call. A tool is required only once per turn, and only if the page offers it."""
     sampling = agent.sampling
     has_acted = any(message.role == "tool" for message in log_view.messages[log_view.turn_start :])
     is_offered = sampling.tool_choice == REQUIRED or sampling.tool_choice in [offer.name for offer in offers]
@@ -169,8 +172,8 @@ def choose_sampling(agent: Agent, log_view: View, offers: Sequence[ToolOffer]) -
     return replace(sampling, tool_choice="auto")
 
 
-# Characters to read for each token of the budget: enough for words, then enough for lines of dots.
-# A text that needs more is mostly blanks and not worth the memory.
+# Characters to read for each token of the budget: first enough for words, then enough for lines of dots. A text that
+# needs more is mostly blank and not worth the memory.
 CHARACTERS_PER_TOKEN = (8, 32)
 
 
@@ -180,8 +183,8 @@ async def build_quote(
     """Return the quote that the pages of a run show before the history, or None.
 
     Wait until all documents are parsed, because their lengths must not change within a turn. Count tokens in a thread,
-    and only of characters that may be shown. The gate limits how many quotes are built at the same time, because each
-    holds several copies of its text.
+    and only of characters that may be shown. The gate limits the number of quotes that are built at the same time,
+    because each build holds several copies of its text.
     """
     budget = agent.file_input.quote_tokens
 
@@ -219,5 +222,5 @@ async def build_quote(
 
 
 async def _beginning(size: int, document: Document) -> tuple[str, int]:
-    """Return the first characters of a document and the number of all."""
+    """Return the first `size` characters of a document, and the number of all its characters."""
     return (await document.characters(0, size)).text, document.extent.characters

@@ -1,4 +1,4 @@
-"""Files of a run's thread: their ids, urls and bytes. Loaded once in a run."""
+"""Files of a run's thread: their ids, urls and bytes. Each run loads them once."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ async def load_thread_files(
     """Return the files of a thread. `log` includes the input of the run."""
     log_view = view(log)
     turn_start = log_view.messages[log_view.turn_start : log_view.turn_start + 1]
-    # Sign urls as of the turn's admission, so that all its pages have the same ones, unless they would expire soon.
+    # Use the time of the turn's admission, so that all pages of the turn have the same urls, unless the urls would
+    # expire soon.
     signed_at = (turn_start[0].time if turn_start else None) or now
     if now + MIN_VALIDITY > signed_at + timedelta(days=1):
         signed_at = now
@@ -99,7 +100,7 @@ class ThreadToolFiles:
 
     @property
     def maps(self) -> FileMaps:
-        """The file behind each id that was ever shown in the thread (F7), whatever limits the agent has now (F4)."""
+        """The file of each id that was ever shown in the thread (F7), regardless of the agent's current limits (F4)."""
         return self._maps
 
     @property
@@ -128,12 +129,12 @@ class ThreadToolFiles:
 
     @property
     def _facts(self) -> Facts:
-        # User messages have the response ids of their admission, so the turn needs none.
+        # User messages already have the response ids of their admission, so the turn can be empty.
         return Facts(log=self.log, turn=Turn(), urls=self.files.urls, max_files=self.max_files)
 
     async def document(self, file: InputFile) -> Document:
-        """Open a file as a document that all threads of its owner share (D3)."""
-        # Open the attachment each time: a cached document must not outlive the right to read it.
+        """Open a file as a document. All threads of the owner share the document (D3)."""
+        # Open the attachment each time, because a cached document must not outlive the permission to read it.
         attachment, documents = await self._open(file), self.services.documents
         if documents is None:
             raise FileRefused(NOT_READ, code="not_read")

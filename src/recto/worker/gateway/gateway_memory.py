@@ -1,4 +1,4 @@
-"""Caches of the gateway. Losing an entry costs time and nothing else."""
+"""Caches of the gateway. A lost entry costs only time."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from recto.conversation.messages import Message
 from recto.page.prefix import AnsweredPage
 from recto.page.sent_request import SentRequest, count_shared
 
-# An older page may have been deleted from the store, with its thread or by cleaning.
+# Maximum age of a cached page. The store may have deleted older pages, with their thread or by cleanup.
 PAGE_LIFE = timedelta(hours=1)
-# Memory of a parsed message, in multiples of the characters of its JSON.
+# Approximate memory of a parsed message per character of its JSON.
 MESSAGE_WEIGHT = 4
-# About the memory of a part and its segment besides the bytes of the segment; folded parts take more.
+# Approximate memory of a part and its segment, without the segment's own bytes. Folded parts take more.
 PART_BYTES = 640
-# Requests of an owner that a new one is compared with: conversations that an agent has at once.
+# Maximum number of cached requests per owner, which limits the conversations that an agent can have at the same time.
 OWNER_REQUESTS = 16
 
 
 class ItemKey(NamedTuple):
-    """The owner of a conversation, and its head up to an item."""
+    """The owner of a conversation, and the head of the conversation up to an item."""
 
     owner: str
     head: str
 
 
 class ParsedItems:
-    """The messages of parsed items, up to a limit in bytes. The least recently used make room.
+    """The messages of parsed items, up to a limit in bytes. The least recently used items are evicted.
 
-    Threads that parse long requests share it.
+    Threads that parse long requests share this cache.
     """
 
     def __init__(self, limit: int = 0) -> None:
@@ -52,7 +52,7 @@ class ParsedItems:
             return item[1]
 
     def add(self, key: ItemKey, characters: int, messages: tuple[Message, ...]) -> None:
-        """Add the messages of an item whose JSON has so many characters."""
+        """Add the messages of an item whose JSON has this many characters."""
         size = characters * MESSAGE_WEIGHT
         with self._lock:
             self._size += size - self._items.pop(key, (0,))[0]
@@ -69,9 +69,9 @@ class ParsedItems:
 
 
 class AnsweredPages:
-    """The last answered page of each conversation, by its run, up to a limit in bytes. The oldest make room.
+    """The last answered page of each conversation, by its run, up to a limit in bytes. The oldest pages are evicted.
 
-    The next page of a conversation is compared with it, to report savings and breaks of the prefix.
+    The gateway compares the next page of a conversation with this page, to report savings and prefix breaks.
     """
 
     def __init__(self, limit: int = 0) -> None:
@@ -80,7 +80,7 @@ class AnsweredPages:
         self._pages = OrderedDict[str, _TimedPage]()
 
     def add(self, page: AnsweredPage, time: datetime) -> None:
-        """Add a page that was answered at a time."""
+        """Add a page that was answered at the given time."""
         size = sum(page.manifest.sizes) + PART_BYTES * len(page.manifest.parts)
         self._remove(page.run)
         if size > self._limit:
@@ -93,7 +93,7 @@ class AnsweredPages:
     def pop(self, run: str, now: datetime) -> AnsweredPage | None:
         """Remove the page of a run and return it, or None if it is unknown or too old.
 
-        A conversation compares a page once: its next request is compared with a newer one.
+        A page is compared only once, because the following request is compared with a newer page.
         """
         entry = self._remove(run)
         return entry.page if entry and now - entry.time < PAGE_LIFE else None
@@ -120,7 +120,7 @@ class _TimedPage(NamedTuple):
 class ParsedRequest(NamedTuple):
     """A parsed request, the head of its conversation up to each item, and the messages of each readable item.
 
-    `size` is about its memory in bytes.
+    `size` is its approximate memory in bytes.
     """
 
     request: SentRequest
@@ -129,14 +129,18 @@ class ParsedRequest(NamedTuple):
     size: int
 
     def continues(self, other: ParsedRequest) -> bool:
-        """Return True if this request has most items of another one. Agents mark or change the last items."""
+        """Return True if this request shares more than half of another request's items.
+
+        Agents mark or change the last items.
+        """
         return 2 * count_shared(self.request, other.request) > len(other.request.items)
 
 
 class ParsedRequests:
     """The requests of each owner and wire format that were parsed last, up to a limit in bytes.
 
-    A request replaces those it continues. Owners see only their own requests; the least active owner makes room.
+    A request replaces the requests that it continues. Owners see only their own requests. The requests of the least
+    active owner are evicted.
     """
 
     def __init__(self, limit: int = 0) -> None:
@@ -149,7 +153,10 @@ class ParsedRequests:
         return self._requests.get((owner, wire), ())
 
     def add(self, owner: str, wire: str, request: ParsedRequest) -> None:
-        """Add a request. One that would take most of the limit is not kept: it would displace all others."""
+        """Add a request.
+
+        Skip a request that takes more than half of the limit, because it would displace all others.
+        """
         if 2 * request.size > self._limit:
             return
         requests = self._requests.pop((owner, wire), ())

@@ -1,4 +1,4 @@
-"""Requests of other agents before they are sent on (X3): parsed, matched to a conversation, folded and stored."""
+"""Requests of other agents before they are forwarded (X3): parsed, matched to a conversation, folded and stored."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from recto.telemetry import Telemetry
 from recto.worker.account import read_answered_page
 from recto.worker.gateway.gateway_memory import MESSAGE_WEIGHT, GatewayMemory, ItemKey, ParsedRequest
 
-# The agent of the threads of relayed requests.
+# Agent name of the threads of relayed requests.
 AGENT = GATEWAY
-# Each relayed request is a run with one call.
+# Number of the only call in the run of a relayed request.
 CALL = 1
-# Longer bodies are parsed and folded in a thread.
+# Size above which a body is parsed and folded in a thread.
 LONG_BODY = 262_144
-# Conversations in memory, and their lifetime: cleaning may delete older ones.
+# Maximum number of conversations in memory, and their lifetime. Cleanup may delete older conversations from the store.
 MAX_CONVERSATIONS, CONVERSATION_LIFE = 1_024, timedelta(hours=1)
 BYTES_A_TOKEN = 4
 Result = TypeVar("Result")
@@ -56,7 +56,8 @@ _Messages: TypeAlias = Sequence[tuple[Message, ...]]
 class RelayedRequest:
     """A stored request that is ready to be sent.
 
-    `cold` is the reason why no cache has the beginning of its page. `before` is the run of the request it continues.
+    `cold` is the reason why the beginning of the page is in no cache. `before` is the run of the previous request in
+    the conversation.
     """
 
     run: str
@@ -87,7 +88,7 @@ class GatewayParts:
 
 @dataclass(frozen=True, kw_only=True)
 class _Incoming:
-    """A parsed request, with the hash of its conversation up to each message, and the earlier requests of it."""
+    """A parsed request, the hash of its conversation up to each message, and its earlier requests."""
 
     owner: str
     wire: Wire
@@ -99,11 +100,11 @@ class _Incoming:
 
     @property
     def last(self) -> StoredRequest | None:
-        """The request that this one continues."""
+        """The previous request of the conversation."""
         return self.path.requests[-1] if self.path.requests else None
 
     def times(self) -> list[datetime]:
-        """Return when each message was first received."""
+        """Return the time at which each message was first received."""
         created, times = {one.name: one.created for one in self.path.requests}, list[datetime]()
         newest = self.now
         for head in reversed(self.heads):
@@ -113,14 +114,14 @@ class _Incoming:
 
 
 class _Start(NamedTuple):
-    """The heads and messages that the beginning of a request shares with an earlier one."""
+    """The beginning that a request shares with an earlier one: its heads and messages."""
 
     heads: Sequence[str] = ()
     messages: _Messages = ()
 
 
 class _Conversation(NamedTuple):
-    """A conversation in memory: its requests, the hashes of its last page, and the time of that."""
+    """A conversation in memory: its requests, the hashes of its last page, and the time of that page."""
 
     path: RelayedPath
     hashes: frozenset[bytes]
@@ -136,12 +137,12 @@ class Gateway:
         self._conversations = OrderedDict[tuple[str, str], _Conversation]()
 
     async def accept(self, owner: str, upstream: Upstream, body: bytes) -> RelayedRequest:
-        """Parse, fold and store a request. Raises WireError for an invalid body."""
+        """Parse, fold and store a request. Raise WireError for an invalid body."""
         parts, start_time = self.parts, time.perf_counter()
         wire = wire_named(upstream.wire)
         predecessors = parts.memory.requests.find(owner, wire.name)
         request = await _aside(body, lambda: parse_request(body, [one.request for one in predecessors]))
-        # The longest start that the request shares with an earlier one.
+        # Find the longest beginning that the request shares with an earlier one.
         starts = [(count_shared(request, one.request), one) for one in predecessors]
         count, nearest = max(starts, key=lambda start: start[0], default=(0, None))
         start = _Start(nearest.heads[:count], nearest.messages[:count]) if nearest else _Start()
@@ -182,7 +183,7 @@ class Gateway:
     async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[RelayedPath, frozenset[bytes]]:
         """Return the earlier requests of a conversation, and the stored hashes of its last page if they are in memory.
 
-        Memory counts only if the conversation's thread has no newer request; else the store is asked.
+        Use the memory only if the thread of the conversation has no newer request. Otherwise, query the store.
         """
         store = self.parts.store
         for head in dict.fromkeys(reversed(heads)):
@@ -196,7 +197,10 @@ class Gateway:
         return await store.relays.find_path(owner, tuple(dict.fromkeys(heads))), frozenset()
 
     def _why_cold(self, incoming: _Incoming) -> str:
-        """Return the reason why no cache has the beginning of the page, as far as earlier requests tell."""
+        """Return the reason why the beginning of the page is in no cache, according to the earlier requests.
+
+        Return an empty text if it may be cached.
+        """
         last, cost = incoming.last, (self._fold.cost if self._fold else None) or CostSettings()
         if last is None:
             return FIRST_CALL
@@ -204,7 +208,7 @@ class Gateway:
         return MODEL_CHANGED if is_other_model else why_old(last.last_sent, incoming.now, cost.cache_minutes)
 
     def keep_page(self, request: RelayedRequest, model: str) -> None:
-        """Keep the page of an answered request in memory. The next page of its conversation is compared with it."""
+        """Store the page of an answered request in memory, to compare the next page of the conversation with it."""
         page = AnsweredPage(run=request.run, number=CALL, page=request.page, manifest=request.manifest, model=model)
         self.parts.memory.pages.add(page, self.parts.clock())
 
@@ -219,7 +223,10 @@ class Gateway:
             await upstream.aclose()
 
     def _fold_request(self, incoming: _Incoming, state: CacheState, start: _Start) -> tuple[Page, Manifest, _Messages]:
-        """Return the folded request and its messages. A request that we cannot read fully stays as it came."""
+        """Return the folded request and its messages.
+
+        Pass on a request that cannot be read completely without a change.
+        """
         request = incoming.request
         if request.doubt:
             return (*pass_on(request, request.doubt), ())
@@ -228,12 +235,12 @@ class Gateway:
         return (*rewrite(request, messages, rules, doubt), messages)
 
     def _parse_messages(self, incoming: _Incoming, start: _Start) -> tuple[_Messages, str]:
-        """Return the messages of each item up to the first unreadable one, and the reason why that is unreadable."""
+        """Return the messages of each item up to the first unreadable one, and why that item is unreadable."""
         messages, first = list(start.messages), len(start.messages)
         before, items = incoming.heads[first - 1] if first else "", self.parts.memory.items
         rest = zip(incoming.request.items[first:], incoming.heads[first:], incoming.times()[first:], strict=True)
         for place, (item, head, at) in enumerate(rest, first):
-            # Instructions do not change the head, so two of them would share a key.
+            # Instructions have no key, because they do not change the head: two of them would share a key.
             key = ItemKey(incoming.owner, head) if head != before and not item.is_instruction else None
             of_item = items.find(key) if key else None
             if of_item is None:
@@ -287,14 +294,14 @@ class Gateway:
     def _remember(
         self, incoming: _Incoming, run: str, thread: str, step: FoldStep | None, hashes: frozenset[bytes]
     ) -> None:
-        """Keep the conversation in memory for its next request."""
+        """Store the conversation in memory for its next request."""
         name, path, last, now = incoming.heads[-1], incoming.path, incoming.last, incoming.now
         newest = StoredRequest(
             name=name, run=run, thread=thread, model=incoming.model, created=now, last_sent=now, is_newest=True
         )
         before = path.requests
         if last is not None and last.name == name:
-            # The store finds the first of two equal requests.
+            # For two equal requests, the store finds the earlier one, so do the same here.
             before, newest = before[:-1], replace(last, last_sent=now)
         steps = (*path.steps, step) if step else path.steps
         while len(self._conversations) >= MAX_CONVERSATIONS:

@@ -1,6 +1,7 @@
-"""A relayed request and its answer, which is streamed to the client, parsed alongside, and recorded at its end (X3).
+"""A relayed request and its answer (X3). The answer is streamed to the client, parsed alongside, and recorded at its
+end.
 
-Streams are relayed by whole events. A stream that breaks ends with a complete event and an error event.
+Streams are relayed in whole events. A broken stream ends with a complete event and an error event.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from recto.worker.gateway.relay import AGENT, CALL, Gateway, RelayedRequest
 
 LOGGER = logging.getLogger("recto.gateway")
 STREAM, JSON = "text/event-stream", "application/json"
-# Ends of an event.
+# Line ends that terminate an event.
 ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-# A longer event is relayed before it is complete.
+# Size above which an event is relayed before it is complete.
 MAX_BUFFER = 1024 * 1024
 DONE, CANCELLED, FAILED = "done", "cancelled", "model_failed"
 BROKEN = "the connection broke before the reply was whole."
 SILENT = "no data arrived in time."
 CLIENT_LEFT = "broken off"
-# Clients choose model names: metrics use only names of the price list.
+# Metrics use only model names of the price list, because clients can send any name.
 UNKNOWN_MODEL = "unknown"
 
 
@@ -66,7 +67,7 @@ class RelayedExchange:
         self._problem: ModelError | None = None
 
     async def open(self) -> None:
-        """Send the request. Read an answer that is no stream completely."""
+        """Send the request. Unless the answer is a stream, read it completely."""
         answer = self._answer = await self._upstream.send(self._request)
         if self._is_stream:
             return
@@ -91,7 +92,7 @@ class RelayedExchange:
         return self.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower() == STREAM
 
     async def pieces(self, tell: Callable[[ModelError], bytes]) -> AsyncGenerator[bytes]:
-        """Yield the answer as it arrives. `tell` encodes the error of a stream that breaks, in the client's format."""
+        """Yield the answer as it arrives. If the stream breaks, `tell` encodes the error in the client's format."""
         if not self._is_stream:
             self._read_whole()
             yield self._beginning
@@ -132,7 +133,7 @@ class RelayedExchange:
         return self._problem
 
     def _read(self, piece: bytes) -> None:
-        """Parse a piece. An unreadable piece is relayed all the same."""
+        """Parse a piece. Unreadable pieces are still relayed."""
         self._first = self._first or self._gateway.parts.clock()
         if self._reader is None or self._problem or self._is_packed:
             return
@@ -205,7 +206,8 @@ class RelayedExchange:
         if stored_request:
             call = replace(call, savings=await self._savings(stored_request, model) if outcome == DONE else ())
             parts.telemetry.page.record_savings(AGENT, call.savings, parts.prices.currency)
-            # The store finds only calls with usage as answered ones: others left nothing in the provider's cache.
+            # The store treats only calls with usage as answered, because other calls leave nothing in the provider's
+            # cache.
             if outcome == DONE and usage:
                 self._gateway.keep_page(stored_request, model)
             await parts.store.relays.end(stored_request.run, call, RunEnding(outcome=outcome, error=error))

@@ -62,7 +62,10 @@ class _Call:
 
 
 async def call_model(run: LoadedRun) -> None:
-    """Send the next page and append the reply to the log. A page without room is not sent; the next step compacts."""
+    """Send the next page and append the reply to the log.
+
+    If the page has no room, send nothing; the next step compacts.
+    """
     runtime, inputs, state = run.runtime, run.inputs, run.state
     if not inputs.pages.has_quote:
         inputs.pages.use_quote(await _quote(run))
@@ -112,7 +115,7 @@ def _reply(run: LoadedRun) -> Reply:
         id=run.writer.message_id(),
         reasoning_id=run.runtime.new_id(),
         max_calls=inputs.agent.limits.calls,
-        # Arguments may contain file ids only in a thread with files.
+        # Without files in the thread, arguments contain no file ids, so they need no buffering.
         buffered_tools=client_tools if refs else frozenset(),
         files_of=lambda tool, arguments: refs_in(tool, arguments, refs.values()),
         runner_of=inputs.runner_of,
@@ -176,7 +179,7 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
     )
     steps: tuple[FoldStep, ...] = ()
     if manifest.step and purpose == "reply":
-        # The write that stores the call also stores the fold step (X2): a crash leaves both or neither.
+        # Store the fold step (X2) in the same write as the call: after a crash, the store has both or neither.
         steps = (replace(manifest.step, id=runtime.new_id(), time=runtime.clock()),)
     await run.writer.write(RunChange(call_start=call, entries=steps))
     for step in steps:
@@ -189,7 +192,7 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
 async def _find_stored_segments(run: LoadedRun) -> Sequence[Segment]:
     """Return the segments of the last answered page of the thread if the store still has them.
 
-    Cleaning deletes old calls and the segments that no call needs, but not while a run of the thread is open.
+    Cleanup deletes old calls and unused segments, but not while a run of the thread is open.
     """
     answer = run.inputs.pages.last_answer
     if answer is None or not await run.runtime.store.calls.exists(answer.run, answer.number):
@@ -205,13 +208,13 @@ async def _stream_reply(run: LoadedRun, call: _Call) -> None:
     # Closing the stream ends the call at the provider.
     async with aclosing(deltas) as stream:
         async for delta in stream:
-            # A token count is not the first token.
+            # A token count does not count as the first token.
             call.first_token = call.first_token or (None if isinstance(delta, ReplyUsage) else run.runtime.clock())
             if isinstance(delta, CallStarted):
                 await writer.check_call_id(delta.id)
             events = reply.add(delta)
             if events:
-                # Readers know the id from now on, so a retry needs another one.
+                # Readers have seen this id, so a retry needs another one.
                 writer.reserve_ids((reply.id,))
                 await writer.emit(events)
                 run.runtime.checkpoint("delta")
@@ -222,7 +225,7 @@ async def _stream_reply(run: LoadedRun, call: _Call) -> None:
 async def _append(run: LoadedRun, call: _Call) -> None:
     runtime, state, inputs, reply = run.runtime, run.state, run.inputs, call.reply
     now, end = runtime.clock(), reply.end or ReplyEnd(finish="stop")
-    # The provider charges for a reply that was cut at our limit, but sends no usage for it.
+    # If we cut the reply at our own limit, the provider charges for it but sends no usage.
     is_estimated = end.usage is None and end.finish == "length"
     usage = _estimate(run, call) if is_estimated else end.usage
     spending = state.spend(inputs.model.name, usage, runtime.models.prices)
@@ -251,7 +254,7 @@ async def _append(run: LoadedRun, call: _Call) -> None:
     )
     state.succeed()
     events = [*reply.close(), *ui_events(reply.id, "".join(reply.words), inputs.agent.locale)]
-    # The last reply of a run ends it in the same write, which saves a commit.
+    # End the run in the same write as its last reply, which saves a commit.
     match next_step((*run.writer.log, *change.entries), snapshot(state, inputs)):
         case Finished(outcome=outcome) if inputs.agent.titles != "model":
             runtime.checkpoint("ending")
@@ -286,7 +289,7 @@ async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:
 
 
 def note_fault(run: LoadedRun, error: ModelError) -> None:
-    """Count and log a failed model call. The log has details that users must not see."""
+    """Count and log a failed model call. The log contains details that users must not see."""
     LOGGER.warning("run %s: %s", run.state.row.id, error, extra={"run": run.state.row.id})
     run.runtime.telemetry.record_failed_call(run.inputs.model.name, error)
 
@@ -297,7 +300,7 @@ def _is_for_pictures(call: _Call, error: ModelError) -> bool:
         case ModelRefused(may_be_the_page=True):
             return _without_pictures(call).digest != call.page.digest
         case PageTooLong():
-            # A summary does not shorten a page that is mostly pictures.
+            # A summary would not shorten a page that consists mostly of pictures.
             return 2 * len(_without_pictures(call).body) < len(call.page.body)
         case _:
             return False
@@ -308,7 +311,7 @@ def _without_pictures(call: _Call) -> Page:
 
 
 async def _keep_partial_reply(run: LoadedRun, call: _Call) -> None:
-    """Store the partial reply of a stopped run, with a marker. An unfinished tool call never runs."""
+    """Store the partial reply of a stopped run, with a marker. Unfinished tool calls never run."""
     reply, runtime = call.reply, run.runtime
     if any(entry.id == reply.id for entry in run.writer.log):
         return
@@ -323,7 +326,7 @@ async def _keep_partial_reply(run: LoadedRun, call: _Call) -> None:
 
 
 def _failed_call(run: LoadedRun, call: _Call, error: str) -> RunChange:
-    """Return the end of a call without a complete reply. A partial reply costs tokens."""
+    """Return the end of a call without a complete reply. Partial replies cost tokens too."""
     call_end = CallEnd(number=call.number, ended=run.runtime.clock(), first_token=call.first_token, error=error)
     if call.first_token is None and call.reply.usage is None:
         return RunChange(call_end=call_end)
@@ -333,7 +336,7 @@ def _failed_call(run: LoadedRun, call: _Call, error: str) -> RunChange:
 
 
 def _estimate(run: LoadedRun, call: _Call) -> Usage:
-    """Return the usage of a partial reply, from the figures of the provider and our own count."""
+    """Return the usage of a partial reply, from the provider's figures and our own count."""
     output = run.runtime.models.counter.count((call.reply.text,))[0]
     usage = call.reply.usage or Usage(input=call.manifest.tokens.tokens)
     return replace(usage, output=max(usage.output, output))

@@ -37,7 +37,7 @@ def run_on_server(_tool: str) -> Runner:
 
 
 def keep_id(id: str) -> str:
-    """Return the id that the provider sent, for a thread in which every call has another one."""
+    """Return the provider's id unchanged, for a thread in which every call has a unique id."""
     return id
 
 
@@ -52,11 +52,12 @@ class _Call:
 
 @dataclass(kw_only=True)
 class Reply:
-    """The part of a reply that has arrived. `id` is that of its message, `reasoning_id` that of its reasoning.
+    """The part of a reply that has arrived. `id` is the id of its message, `reasoning_id` the id of its reasoning.
 
-    Of the calls beyond `max_calls` only the first is kept, to be answered with an error. Readers get the arguments of
-    `buffered_tools` when they are complete, with the files that `files_of` finds in them. `runner_of` returns who runs
-    a tool, and `call_id` the id for a provider's id. Readers have seen `announced_events`, which start and end parts.
+    Of the calls beyond `max_calls`, only the first is stored; it is answered with an error. Readers get the arguments
+    of `buffered_tools` when they are complete, with the files that `files_of` finds in them. `runner_of` returns who
+    runs a tool, and `call_id` converts a provider's id. `announced_events` are the events that readers have seen about
+    starts and ends of parts.
     """
 
     id: str
@@ -72,7 +73,7 @@ class Reply:
     usage: Usage | None = None
     end: ReplyEnd | None = None
     announced_events: list[Event] = field(default_factory=list[Event])
-    # The start of the text or reasoning that is open, and of each open call.
+    # The start events of the open text or reasoning, and of each open call.
     _open_text: Event | None = None
     _open_calls: dict[ToolCallStarted, None] = field(default_factory=dict[ToolCallStarted, None])
 
@@ -93,7 +94,7 @@ class Reply:
             case TextDelta(text=text):
                 self.words.append(text)
                 content = TextContent(message=self.id, delta=text)
-                # Most deltas continue the open text.
+                # Fast path: most deltas continue the open text.
                 if isinstance(self._open_text, TextStarted):
                     return [content]
                 return [*self._begin(TextStarted(message=self.id)), content]
@@ -138,7 +139,10 @@ class Reply:
         return events
 
     def _begin(self, start: Event) -> Iterator[Event]:
-        """Yield events that begin a part, unless it is open. Text and reasoning end then, and calls stay open."""
+        """Yield the events that begin a part, unless it is already open.
+
+        End open text and reasoning; calls stay open.
+        """
         if start == self._open_text or start in self._open_calls:
             return
         if self._open_text:

@@ -1,6 +1,6 @@
-"""Model calls beside the conversation, for its summary (R13) and the title of its thread. They are stored and charged.
+"""Model calls outside the conversation: for its summary (R13) and for the title of its thread.
 
-The run goes on if they fail.
+They are stored and charged. If they fail, the run continues.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ TITLE_PROMPT = {
     "en": "Give the conversation below a title of at most six words. Write the title alone: no quotes, no full stop.",
 }
 DIALOGUE = {"zh": "用户：{user}\n\n助手：{answer}", "en": "User: {user}\n\nAssistant: {answer}"}
-# The answer is complete by then, so a title is not worth a longer delay.
+# Time limit for a title. The answer is already complete, so a title is not worth a longer delay.
 TITLE_SECONDS = 10.0
 QUOTES = " \n\"'“”「」《》.。"
-# Characters of the question and of the answer that a title needs.
+# Maximum characters of the question and of the answer in a request for a title.
 TITLE_CHARACTERS = 2_000
 
 
 @dataclass(kw_only=True)
 class SideReply:
-    """The text of a side call. It has an `end` or an `error`."""
+    """The reply to a side call. A finished one has an `end` or an `error`."""
 
     words: list[str] = field(default_factory=list[str])
     end: ReplyEnd | None = None
@@ -67,7 +67,7 @@ class SideReply:
 
     @property
     def text(self) -> str:
-        """The whole text."""
+        """The complete text."""
         return "".join(self.words)
 
 
@@ -130,7 +130,7 @@ def _end_call(run: LoadedRun, number: int, reply: SideReply) -> RunChange:
 
 
 def needs_title(run: LoadedRun) -> bool:
-    """Return True at the end of a thread's first turn, once, if the agent's titles are from the model."""
+    """Return True at the end of a thread's first turn, once, if the agent's model writes its titles."""
     users = sum(1 for message in view(run.writer.log).messages if isinstance(message, (UserMessage, UnreadMessages)))
     is_due = users == 1 and not run.state.is_named and not run.inputs.request.compact
     return run.inputs.agent.titles == "model" and is_due
@@ -147,7 +147,7 @@ async def name_thread(run: LoadedRun) -> None:
 
 
 def build_title_request(log: tuple[Entry, ...], locale: str) -> tuple[Message, ...]:
-    """Return the instruction and the first question with the last answer."""
+    """Return the instruction, and the first question with the last answer."""
     messages, lang = view(log).messages, language(locale)
     users = ["\n".join(texts_of(message)) for message in messages if isinstance(message, UserMessage)]
     answers = ["\n".join(texts_of(message)) for message in messages if isinstance(message, AssistantMessage)]
@@ -157,11 +157,11 @@ def build_title_request(log: tuple[Entry, ...], locale: str) -> tuple[Message, .
 
 
 async def compact(run: LoadedRun) -> None:
-    """Summarise old messages. If the model writes no summary after `compactions` tries, the run goes on without."""
+    """Summarise old messages. If the model writes no summary after `compactions` tries, continue without a summary."""
     run.state.note_full(is_full=False)
     runtime, writer, pages = run.runtime, run.writer, run.inputs.pages
     if pages.history is not None:
-        # Summarise the part that was left in the store too.
+        # Load the unread part of the log, which must be summarised too.
         await writer.load_all()
     log_view = view(writer.log)
     place = place_to_cut(log_view, run.inputs.compact_settings, runtime.models.counter)
@@ -174,7 +174,7 @@ async def compact(run: LoadedRun) -> None:
     try:
         summary = await _write_summary(run, log_view, to_summarise(log_view, place))
     finally:
-        # The next write takes this along. After a crash, the next worker ends the step.
+        # The next write includes this event. After a crash, the next worker ends the step.
         writer.emit_soon(StepFinished(step=COMPACT))
     if summary is None:
         await _skip(run, "the model gave no summary")
@@ -184,7 +184,7 @@ async def compact(run: LoadedRun) -> None:
     runtime.checkpoint("summarised")
     await writer.write(RunChange(entries=(marker,)))
     runtime.checkpoint("compacted")
-    # The next page has another content, so the token count of the last one does not apply.
+    # The next page has different content, so the reported tokens of the last page do not apply to it.
     pages.calibrate(None)
 
 
@@ -196,9 +196,9 @@ async def _skip(run: LoadedRun, problem: str) -> None:
 
 
 async def _write_summary(run: LoadedRun, log_view: View, messages: Sequence[Message]) -> str | None:
-    """Extend the last summary over messages, piece by piece. Return None if the model writes none."""
+    """Extend the last summary over messages, piece by piece. Return None if the model writes no summary."""
     agent, counter = run.inputs.agent, run.runtime.models.counter
-    # Use the language of most user messages; among equals, of the newest.
+    # Use the language of most user messages. On a tie, use the language of the newest.
     users = [message for message in reversed(log_view.messages) if isinstance(message, UserMessage)]
     languages = [name for message in users if (name := language_of(" ".join(texts_of(message))))]
     settings = replace(agent.summary, locale=mode(languages) if languages else agent.summary.locale)

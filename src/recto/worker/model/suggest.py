@@ -1,6 +1,6 @@
-"""Suggestions for the user's next message: one model call outside of runs, of which only the cost is stored.
+"""Suggestions for the user's next message: one model call outside of runs. Only its cost is stored.
 
-A model that fails, or cannot be forced to call a tool, suggests nothing; users see no error.
+If the model fails, or cannot be forced to call a tool, there are no suggestions and users see no error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOGGER = logging.getLogger("recto.worker")
 
 @dataclass(kw_only=True)
 class ForcedCall:
-    """A streamed call of one tool, with its events for readers and the usage of the reply. Other parts are ignored."""
+    """A streamed call of one tool, with its events for readers and the usage of the reply. Ignores all other parts."""
 
     id: str
     message: str
@@ -72,7 +72,10 @@ class ForcedCall:
                 pass
 
     def close(self) -> Iterator[Event]:
-        """Yield the end of the call if it started. Clients read suggestions one by one, so a partial call is useful."""
+        """Yield the end of the call if it started.
+
+        Partial calls are useful, because clients read suggestions one by one.
+        """
         if self._index is not None:
             yield ToolCallEnded(call=self.id)
 
@@ -86,7 +89,7 @@ async def suggest(
     *,
     emit: Callable[[Event], None],
 ) -> None:
-    """Ask the model of an agent for the forced call, and emit its events. Cancel this to end the call."""
+    """Ask an agent's model for the forced call, and emit its events. To end the call, cancel this coroutine."""
     fitting = fit_suggestion(request, settings.input_tokens, runtime.models.counter)
     if fitting is None or agent.tool_calling == "prompt":
         return
@@ -120,7 +123,7 @@ def _facts(runtime: Runtime, settings: SuggestionSettings, agent: Agent, request
         agent.sampling,
         tool_choice=request.tool.name,
         max_tokens=settings.output_tokens,
-        # Reasoning is not worth its tokens here, and some models cannot reason before a forced call.
+        # Disable reasoning: it is not worth its tokens here, and some models cannot reason before a forced call.
         reasoning_effort=None,
         output=None,
     )
@@ -143,7 +146,7 @@ def _note_failure(runtime: Runtime, error: ModelError) -> None:
 
 
 async def _charge(runtime: Runtime, owner: str, model: Model, call: ForcedCall, sent_tokens: int) -> None:
-    """Charge the user for a call, by the provider's usage or else by our own count."""
+    """Charge the user for a call, by the provider's usage or, if there is none, by our own count."""
     usage = call.end.usage if call.end else None
     if usage is None and (call.pieces or call.usage or call.end):
         output = runtime.models.counter.count(("".join(call.pieces),))[0]

@@ -1,4 +1,4 @@
-"""The forms in which models write calls into their text, and the marks that begin and end them."""
+"""The forms in which models write calls into their text, and the marks before and after them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FENCE_WORDS = (
     *("xml", "python", "javascript", "js"),
 )
 MARKS = ("[TOOL_CALLS]", "[/TOOL_CALLS]", "[ARGS]", "function<｜tool▁sep｜>", "functools", "Action Input:", "Action:")
-# Tags around calls. Answers use some of them too, so these count only if they contain nothing but a call.
+# Tags around calls. Answers use some of them too, so a tag counts only if it contains nothing but a call.
 TAGS = (
     r"tools?|tool_calls?|tool_code|tool_use|functions?|function_?calls?|calls?|invoke|parameters?|json|response|answer"
 )
@@ -54,7 +54,7 @@ LONGEST_TAG = 250
 
 
 def past_marks(text: str, at: int) -> int:
-    """Return the place after the marks at `at`."""
+    """Return the position after the marks that begin at `at`."""
     match = _AROUND.match(text, at)
     return match.end() if match else at
 
@@ -65,7 +65,7 @@ def is_only_marks(text: str) -> bool:
 
 
 def may_be_mark(text: str, at: int) -> bool:
-    """Return True if the rest of the text is empty or a partial mark."""
+    """Return True if the text from `at` on is empty or a partial mark."""
     rest = text[at : at + LONGEST_MARK].lower()
     if not rest or set(rest) in ({"`"}, {"~"}) or any(mark.startswith(rest) for mark in _BEGINNINGS):
         return True
@@ -73,7 +73,7 @@ def may_be_mark(text: str, at: int) -> bool:
 
 
 def without_end_marks(text: str) -> str:
-    """Return a text without the fence and the tags at its end. Brackets may be missing before them."""
+    """Return a text without the fence and the tags at its end. The remaining text may lack closing brackets."""
     short = text.rstrip()
     for _ in range(4):
         opening = short.rfind("<", max(0, len(short) - LONGEST_MARK))
@@ -82,22 +82,22 @@ def without_end_marks(text: str) -> str:
     return short
 
 
-# A list of calls in Python, or one whose result is printed, as far as the first name.
+# The beginning of a Python list of calls, or of `print(`, up to the name of the first call.
 _PYTHON_BEGUN = re.compile(r"(?:\[|print\()(?P<name>[\w.]{0,99})\Z", re.IGNORECASE)
 _CALL_BEGUN = re.compile(r"[{(<]|\bAction Input:")
 _NAME = re.compile(r"[\w.:-]{1,200}")
 _NAMED_TAG_ENDS = re.compile(rf"\s*</(?:{NAMED_TAGS})>")
 _NAMED_TAG = re.compile(rf"<(?:{NAMED_TAGS})(?:=|\s+name=)[\"']?(?P<name>[\w.:-]{{1,200}})[\"']?\s*>")
-# A tag with the name of a tool.
+# A tag whose name is the name of a tool.
 _OWN_TAG = re.compile(r"<(?P<name>[\w.:-]{1,200})>\s*+")
 _PARAMETER = re.compile(
     r"\s*<(?P<tag>parameter|param|arg)(?:=|\s+name=)[\"']?(?P<name>[\w.-]{1,200})[\"']?\s*>(?P<value>.*?)</(?P=tag)>",
     re.DOTALL,
 )
-# The form of GLM, after the name of the tool.
+# An argument in the form of GLM, which follows the name of the tool.
 _KEYED = re.compile(r"\s*<arg_key>(?P<name>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
 _NAME_ALONE = re.compile(r"\s*</tool_call>")
-# The input of a tool in ReAct, as text up to the next label.
+# The label before the input of a tool in ReAct, and the label after that input.
 _ACTS = re.compile(r"\s*+Action Input:[ \t]*", re.IGNORECASE)
 _ACTED = re.compile(r"\n\s*(?:Observation|Thought|Action|Final Answer):")
 _NOTHING = frozenset({"", "none", "null", "n/a"})
@@ -110,9 +110,9 @@ _NUMBER = re.compile(r"(?:\d{1,40}|null)(?=[\s,}])")
 _VALUE_BEGUN = re.compile(r"(?:[\"'][^\"'\\]{0,200}|\d{1,40}|n?u?l{0,2})\Z")
 QUOTED_ONLY_KEYS = tuple(f'"{key}"' for key in ONLY_KEYS)
 _NAMES = re.compile(rf"[\"'](?:{'|'.join(NAME_KEYS)})[\"']\s*:\s*[\"'](?P<name>[^\"'\\]{{1,200}})[\"']")
-# An invented result after a call. The text after it does not know the real result.
+# An invented result after a call. Text after an invented result is based on it, and so is worthless.
 _INVENTED = re.compile(rf"{INVENTED_TAG}|{RESULT_LINE}", re.IGNORECASE)
-# An object that names no tool in so many characters is an answer.
+# Number of characters after which an object that names no tool counts as an answer.
 LONGEST_LEAD = 4_000
 
 
@@ -120,8 +120,8 @@ LONGEST_LEAD = 4_000
 class LeadingCalls:
     """The calls at the start of a reply. `are_known` is True if all of their tools are offered.
 
-    `has_rest` means that text follows, written without the results. `problem` describes a call of a known tool with
-    unreadable arguments.
+    `has_rest` means that text follows, which the model wrote without knowing the results. `problem` describes a call of
+    a known tool with unreadable arguments.
     """
 
     calls: tuple[PromptCall, ...]
@@ -131,11 +131,11 @@ class LeadingCalls:
 
 
 def read_leading_calls(text: str, tools: OfferedTools, *, is_cut: bool = False) -> LeadingCalls | None:
-    """Return the calls at the start of a reply, in any usual form, or None if it begins with text.
+    """Return the calls at the start of a reply, in any usual form. Return None if the reply begins with text.
 
-    If text follows, only forms that are never an answer count: an object with a name and arguments, or tags. A JSON
-    object with only a name and arguments is a call even if the tool is unknown; the tools then report the unknown name.
-    A partial call at the end of a cut text is dropped, and missing brackets are not added.
+    If text follows the calls, only forms that are never an answer count: an object with a name and arguments, or tags.
+    A JSON object with only a name and arguments is a call even if the tool is unknown; the tools then report the
+    unknown name. If the text is cut, drop a partial call at its end and add no missing brackets.
     """
     calls: list[PromptCall] = []
     reader = _Reader(text, tools, is_whole=not is_cut)
@@ -159,7 +159,7 @@ def read_leading_calls(text: str, tools: OfferedTools, *, is_cut: bool = False) 
 
 
 def opening_holds(text: str, tools: OfferedTools) -> Literal["call", "words"] | None:
-    """Return the kind of a reply with this beginning, or None if more text is needed."""
+    """Return the kind of a reply with this beginning. Return None if more text is needed."""
     at = past_marks(text, 0)
     python = _PYTHON_BEGUN.match(text, at)
     if may_be_mark(text, at) or (python and tools.may_begin(python["name"])):
@@ -172,18 +172,21 @@ def opening_holds(text: str, tools: OfferedTools) -> Literal["call", "words"] | 
 
 
 def may_be_shown(opening: str, tools: OfferedTools) -> bool:
-    """Return True if the beginning of an interrupted reply is text: it names no tool and is not only a mark."""
+    """Return True if the start of an interrupted reply is text: it names no tool and is more than a mark."""
     is_named = any(tools.find(word[0]) for word in _NAME.finditer(opening))
     return not is_named and (opening[:1].isalnum() or len(opening) > LONGEST_MARK)
 
 
 class _Unfinished(Exception):
-    """The text ends inside a possible call."""
+    """Raised if the text ends inside a possible call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Item:
-    """One call or a list of calls. `is_sure`: no answer has this form. `problem`: the call is unreadable."""
+    """One call or a list of calls.
+
+    `is_sure` is True if no answer has this form. `problem` says why a call is unreadable.
+    """
 
     calls: tuple[PromptCall, ...] = ()
     end: int
@@ -192,7 +195,7 @@ class _Item:
 
 
 class _Reader:
-    """Reads one item of a text. Raises `_Unfinished` if the text is incomplete and its rest may matter."""
+    """Reader of one item of a text. Raises `_Unfinished` if the text is incomplete and more of it may matter."""
 
     def __init__(self, text: str, tools: OfferedTools, *, is_whole: bool) -> None:
         self._text = text
@@ -223,7 +226,7 @@ class _Reader:
         return _Item(calls=tuple(calls), end=match[1], is_sure=is_sure)
 
     def _unreadable(self, at: int, *, is_named: bool = False) -> _Item | None:
-        """Return an item with a problem if a text names a tool but is not JSON. The model is asked again."""
+        """Return an item with a problem if a text names a tool but is not JSON, so that the model is asked again."""
         piece = self._text[at : balanced(self._text, at)[0]]
         names = [name for name in _NAMES.finditer(piece[:LONGEST_LEAD]) if self._tools.find(name["name"])]
         if not names and not is_named:
@@ -231,7 +234,10 @@ class _Reader:
         return _Item(end=at + len(piece), problem=unreadable(piece))
 
     def _may_call(self, at: int) -> bool:
-        """Return True if the first keys may belong to a call. Answers then need not wait for their end."""
+        """Return True if the first keys may belong to a call.
+
+        Other objects are answers, which then stream without delay.
+        """
         text, place = self._text[at : at + LONGEST_LEAD], 0
         while key := _KEY.match(text, place):
             verdict = self._may_name(key["key"], text, key.end())
@@ -246,14 +252,17 @@ class _Reader:
         return any(one.startswith(key_start) for one in FIRST_KEYS) or self._tools.may_begin(key_start)
 
     def _may_name(self, key: str, text: str, at: int) -> bool | int:
-        """Return True if a key and its value may belong to a call, or the place of the next key if unclear."""
+        """Return True if a key and its value may belong to a call, else False.
+
+        Return the position of the next key if this key does not decide.
+        """
         value = _STRING.match(text, at)
         if key in NAME_KEYS and value:
             is_known = self._tools.find(value["value"]) is not None
             may_be = key == "name" and NO_TOOL.fullmatch(value["value"]) is not None
             if is_known or not may_be:
                 return is_known
-            # Arguments must follow the name of an unknown tool.
+            # After the name of an unknown tool, arguments must follow.
             next_key = text[value.end() :].lstrip(" ,\t\r\n")[:LONGEST_MARK]
             is_partial = not next_key or any(one.startswith(next_key) for one in QUOTED_ONLY_KEYS)
             return (is_partial and not self._is_whole) or next_key.startswith(QUOTED_ONLY_KEYS)
@@ -273,7 +282,7 @@ class _Reader:
         return (key in NAME_KEYS and _begins_value(text, at)) or self._tools.find(key) is not None
 
     def _read_named_tag(self, tag: re.Match[str]) -> _Item | None:
-        """Read `<function=name>` with an object or with parameters in tags."""
+        """Read `<function=name>` with an object, or with parameters in tags."""
         if self._tools.find(tag["name"]) is None:
             return None
         at = past_marks(self._text, tag.end())
@@ -369,7 +378,7 @@ class _Reader:
         return _Item(calls=(call,), end=match[1], is_sure=is_sure) if call else None
 
     def _value(self, at: int) -> tuple[Json, int] | None:
-        """Return the value at `at` and its end. Add missing brackets at the end of a complete text."""
+        """Return the value at `at` and the position of its end. Add missing brackets if the text is complete."""
         end, missing = balanced(self._text, at)
         if missing and not self._is_whole:
             raise _Unfinished
@@ -383,5 +392,5 @@ class _Reader:
 
 
 def _begins_value(text: str, at: int) -> bool:
-    """Return True if the text ends inside a string or a number."""
+    """Return True if the text from `at` on is an unfinished string or number."""
     return _VALUE_BEGUN.match(text, at) is not None

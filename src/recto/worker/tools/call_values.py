@@ -1,6 +1,6 @@
 """Names and arguments of calls in text (P11), under any usual key, as JSON or Python literals.
 
-No code is run, and text that is neither of the two is no value.
+No code is run. Text that is neither JSON nor a literal is not a value.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "params", "input", "action_input", "kwargs"),
     *("tool_input", "tool_args", "tool_arguments"),
 )
-# Keys beside the name in a call of an unknown tool.
+# Keys that may follow the name in a call of an unknown tool.
 ONLY_KEYS = ("arguments", "parameters")
 WRAPPERS = ("function", "function_call", "function_calls", "tool_call", "tool_calls", "tool_use", "calls", "call")
-# Keys beside a call that are no arguments.
+# Keys in a call that are not arguments.
 THOUGHTS = ("thought", "thoughts", "thinking", "reasoning")
 BESIDE = ("type", "id", "call_id", "tool_call_id", "index", *THOUGHTS)
 CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
@@ -32,14 +32,14 @@ FIRST_KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS, *WRAPPERS, *BESIDE))
 NO_TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|\'(?:[^\'\\]|\\.)*+(?:\'|\Z)|[\[\]{}()]', re.DOTALL)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
-# Parsing longer Python takes much memory, and calls are never so long.
+# Maximum length of Python to parse. Parsing takes much memory, and calls are never longer.
 LONGEST_SOURCE = 20_000
 # The maximum depth of lists and wrappers around a call.
 MOST_WRAPPERS = 8
 
 
 def calls_in(value: Json, tools: OfferedTools, depth: int = 0) -> list[PromptCall] | None:
-    """Return the calls that a value consists of, or None if it contains anything else."""
+    """Return the calls that a value consists of. Return None if it contains anything else."""
     if isinstance(value, list) and depth < MOST_WRAPPERS:
         call_lists = [calls_in(one, tools, depth + 1) for one in value]
         return None if not call_lists or None in call_lists else [call for calls in call_lists for call in calls or ()]
@@ -67,7 +67,7 @@ def _named_call(fields: Object, tools: OfferedTools) -> PromptCall | None:
 
 
 def _unknown_call(fields: Object) -> PromptCall | None:
-    """Return a call of an unknown tool: an object with only a valid name and arguments."""
+    """Return a call of an unknown tool: an object that contains only a valid name and arguments."""
     match fields:
         case {"name": str(name), "arguments": dict() as given, **more} | {
             "name": str(name),
@@ -81,7 +81,11 @@ def _unknown_call(fields: Object) -> PromptCall | None:
 
 
 def _arguments(fields: Object, properties: Object) -> Object | None:
-    """Return the arguments beside a name: under a usual key, directly, or none at all."""
+    """Return the arguments of a call from its other fields. They are under a usual key, or the fields are the
+    arguments.
+
+    Return None if the fields are not arguments of the tool.
+    """
     match [*fields.items()]:
         case []:
             return {}
@@ -96,7 +100,7 @@ def _arguments(fields: Object, properties: Object) -> Object | None:
 
 
 def has_arguments(value: Json, depth: int = 0) -> bool:
-    """Return True if a value has a key for arguments. Answers have none."""
+    """Return True if a value has a key for arguments, which answers do not have."""
     if depth > MOST_WRAPPERS:
         return False
     first = value[0] if isinstance(value, list) and value else value
@@ -130,7 +134,7 @@ def python_arguments(source: str, tools: OfferedTools, tool: str) -> Object | No
 
 
 def balanced(text: str, at: int) -> tuple[int, str]:
-    """Return the end of the brackets that open at `at`, and the missing closing brackets, if any."""
+    """Return the position after the brackets that open at `at`, and the missing closing brackets, if any."""
     open_brackets: list[str] = []
     for token in _TOKENS.finditer(text, at):
         mark = token[0]

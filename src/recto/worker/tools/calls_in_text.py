@@ -1,7 +1,7 @@
 """Extraction of calls that a model writes into its text (P11), from a stream of deltas.
 
-Text is passed on at once up to a possible call; the rest waits until it is certainly text. A reply with unreadable
-calls or an invented result has a `problem` instead of an end.
+Text passes through immediately until a possible call begins. Later text waits until it is certainly not a call. A reply
+with unreadable calls or an invented result has a `problem` instead of an end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CODE = re.compile(r"``[^`\n]*``|`[^`\n]*`")
 _TAG = re.compile(rf"[\s>*_#-]*{INVENTED_TAG}")
 _RESULT_OPENS = re.compile(INVENTED_TAG)
 _RESULT_CLOSES = re.compile(rf"(?i:</(?:{'|'.join(RESULT_NAMES)})s?\s*>|\[/TOOL_RESULTS\])")
-# A separate line, possibly in a list, a quote or bold type.
+# A result tag on a line of its own, possibly in a list, a quote or bold type.
 _RESULT_LINE = re.compile(rf"^[ \t>*_#-]{{0,20}}{INVENTED_TAG}(?:[^<>\n]{{0,200}}>)?[*_ \t]{{0,9}}$", re.MULTILINE)
 _ACTS = re.compile(r"^Action:", re.MULTILINE)
 _OBSERVES = re.compile(r"^Observation:", re.MULTILINE)
@@ -45,10 +45,10 @@ _OBSERVES = re.compile(r"^Observation:", re.MULTILINE)
 def has_invented_result(text: str) -> bool:
     """Return True if a text contains a result: in tags, in a result fence, or after "Observation:".
 
-    Text in backticks only mentions a result.
+    A result in backticks is only a mention.
     """
     words: list[str] = []
-    # The closing of the open fence, and whether its first line is still to come and may be a result.
+    # The closing mark of the open fence, and whether the next line is its first one, which may be a result.
     closing, is_judged = "", False
     for line in text.splitlines(keepends=True):
         if closing:
@@ -77,7 +77,10 @@ _LONGEST_TAG = max(map(len, _NAMES)) + len("</>")
 
 
 class ThoughtInText:
-    """Separates the reasoning in `<think>` tags from the text of one reply. A partial tag waits for the next piece."""
+    """Splitter of one reply into the reasoning in `<think>` tags and the text.
+
+    A partial tag waits for the next piece.
+    """
 
     def __init__(self) -> None:
         self._waits = ""
@@ -107,7 +110,7 @@ class ThoughtInText:
         return self._hold_back(thinking), ""
 
     def end(self) -> tuple[str, str]:
-        """Return the text that was waiting at the end of the reply, as reasoning or text."""
+        """Return the text that is still waiting at the end of the reply, as reasoning or text."""
         waits, self._waits = self._waits, ""
         return (waits, "") if self.is_open else ("", waits)
 
@@ -129,11 +132,12 @@ INVENTED = (
 THOUGHT_ONLY = (
     "Your reply ended inside of your thought. End the thought with its closing tag, then call a tool or answer."
 )
-# Partial opening tags.
+# Pattern for partial opening tags.
 _OPEN_STARTS = "|".join(OPEN[:end] for end in range(1, len(OPEN)))
 _RESULTS = ("[TOOL_RESULTS]", *[f"<{name}s" for name in RESULT_NAMES])
 _RESULT_BEGUN = "|".join(sorted({re.escape(mark[:end]) for mark in _RESULTS for end in range(1, len(mark) + 1)}))
-# A result at the start of a line is invented. Within a line, the end of the reply shows whether it is only mentioned.
+# Pattern for possible calls and results. A result at the start of a line is invented. A result within a line may be a
+# mention, which only the end of the reply shows.
 _MAYBE = re.compile(
     rf"(?<!`)(?:(?P<tag>{OPEN})|(?:{_OPEN_STARTS})\Z)"
     rf"|^[ \t]{{0,99}}(?:(?P<fence>`{{3}})|`{{0,2}}\Z|(?P<result>{INVENTED_TAG}[^`])|(?i:{_RESULT_BEGUN})\Z)",
@@ -144,7 +148,8 @@ _FENCE_BEGUN = re.compile(r"[ \t]{0,99}`{3,99}[^`\n]{0,200}\Z")
 _BACKTICKS = re.compile(r"[ \t]*`+")
 _CLOSING_BEGUN = re.compile(r"[ \t]{0,99}`{0,99}[ \t\r]{0,99}\Z")
 
-# In text; in a fence of text; in a fence that may contain a call; after the first call, where everything waits.
+# Place in a reply: in text, in a fence of text, in a fence that may contain a call, or after the first call, where all
+# text waits.
 _Place: TypeAlias = Literal["words", "fence", "maybe", "call"]
 
 
@@ -152,10 +157,11 @@ NO_TOOLS = OfferedTools()
 
 
 class CallsInText:
-    """The text of one reply. `feed` returns the text that can be passed on, `end` the rest and the calls.
+    """The text of one reply. `feed` returns the text that can be passed on. `end` returns the remaining text and the
+    calls.
 
-    If the reply is interrupted instead, `rest` returns its remaining text. Waiting text is short or examined by whole
-    lines, so any reply takes linear time.
+    If the reply is interrupted, call `rest` instead of `end`. Waiting text is short or examined by whole lines, so any
+    reply takes linear time.
     """
 
     def __init__(self, new_id: Iterator[str], tools: OfferedTools = NO_TOOLS, *, is_native: bool = False) -> None:
@@ -164,34 +170,34 @@ class CallsInText:
         self._thoughts = ThoughtInText()
         self._tools = tools
         self._native_tools = tools if is_native else None
-        # Native calls named like skills. They are renamed and emitted at the end.
+        # Native calls that have the name of a skill. They are renamed and emitted at the end.
         self._renamed: dict[int, list[str]] = {}
-        # The kind of the beginning once it is certain, and the characters to wait for before the next check.
+        # The kind of the beginning once it is certain, and the length at which to check the beginning again.
         self._opening_is: Literal["call", "words"] | None = None if tools else "words"
         self._until_look = 1
         self._beginning: list[str] = []
-        # The problem of an unusable reply.
+        # The reason why the reply is unusable.
         self.problem = ""
         self._is_invented = False
         self._words: list[str] = []
         self._passed = 0
-        # The last character that was passed on (or a line end at the start), then the examined text that was not.
+        # The last character that was passed on (a line end at the start), then the examined text that waits.
         self._ahead = "\n"
-        # The place up to which it is certainly text.
+        # The position in `_ahead` up to which the text is certainly not a call.
         self._safe: int = 1
-        # Text not examined yet, and the newest line of a fence that may contain a call.
+        # Text that is not examined yet, and the newest line of a fence that may contain a call.
         self._more: list[str] = []
         self._line: list[str] = []
         self._place: _Place = "words"
         self._closing = _closing(3)
-        # The length of the line that opened such a fence.
+        # The length of the line that opened the current fence.
         self._opening: int = 0
         self._is_broken_off = False
-        # Native calls have the lower numbers.
+        # Index of the next call. Native calls have the lower indexes.
         self._index = 0
 
     async def read(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
-        """Yield the deltas with the calls extracted from the text. Closing this closes the model's stream.
+        """Yield the deltas with the calls extracted from the text. Closing this generator closes the model's stream.
 
         A reply with a `problem` ends without a ReplyEnd, and the caller asks the model again.
         """
@@ -229,7 +235,7 @@ class CallsInText:
         return [ReasoningDelta(text=thoughts), *deltas] if thoughts else deltas
 
     def feed(self, words: str) -> str:
-        """Add text and return the part that is certainly text."""
+        """Add text and return the part that is certainly not a call."""
         words = words if self._words else words.lstrip()
         if not words:
             return ""
@@ -242,7 +248,7 @@ class CallsInText:
         return self._pass_on() if self._is_worth_a_look(words) else ""
 
     def end(self, end: ReplyEnd) -> list[Delta]:
-        """Return the rest of the text, the calls, and the end. For a reply with a problem, return only its usage."""
+        """Return the remaining text, the calls, and the end. For a reply with a problem, return only its usage."""
         passed, reply = self._passed, self._parse("".join(self._words), is_cut=end.finish == "length")
         if reply.problems:
             self.problem = "\n".join(reply.problems)
@@ -273,9 +279,9 @@ class CallsInText:
         return [*deltas, replace(end, finish=finish, parts=_in_order(parts, words, calls))]
 
     def _parse(self, text: str, *, is_cut: bool) -> ParsedReply:
-        """Return the text and the calls of a complete reply, also calls in other forms than ours.
+        """Return the text and the calls of a complete reply, including calls in other forms than ours.
 
-        A partial call at the end of a reply that reached its maximum length is dropped.
+        If the reply reached its maximum length, drop a partial call at its end.
         """
         reply = parse_tool_calls(text, self._native_tools)
         half = text.rfind(OPEN)
@@ -298,7 +304,7 @@ class CallsInText:
         return replace(reply, problems=(INVENTED,)) if is_made_up else reply
 
     def _judge_opening(self, words: str) -> str:
-        """Find out if the reply begins with a call. Return the text that waited once it is certainly text.
+        """Check if the reply begins with a call. Return the waiting text once it is certainly not a call.
 
         Check again only after the text has grown by an eighth, so that all checks together take linear time.
         """
@@ -313,7 +319,7 @@ class CallsInText:
         return text
 
     def rest(self) -> str:
-        """Return the waiting text of an interrupted reply that belongs to no call. Text after a call is dropped."""
+        """Return the waiting text of an interrupted reply that does not belong to a call. Drop text after a call."""
         self._is_broken_off = True
         if self._opening_is is None and may_be_shown("".join(self._beginning), self._tools):
             self._opening_is = "words"
@@ -332,7 +338,7 @@ class CallsInText:
                 self._line = [lines[lines.rfind("\n") + 1 :]]
                 return self._closing.search(lines) is not None
             case _:
-                # White space waits, because text before a call ends without it.
+                # White space waits, because text before a call ends without trailing white space.
                 return not words.isspace()
 
     def _pass_on(self) -> str:
@@ -346,7 +352,7 @@ class CallsInText:
         return words
 
     def _move(self) -> bool:
-        """Advance over text, or to another place. Return False if more text is needed."""
+        """Advance over text, or to another place of the reply. Return False if more text is needed."""
         match self._place:
             case "call":
                 return False
@@ -429,7 +435,7 @@ def _closing(length: int) -> re.Pattern[str]:
 
 
 def _in_order(parts: Sequence[AssistantPart], words: str, calls: Sequence[ToolCall]) -> tuple[AssistantPart, ...]:
-    """Return the parts of a reply, with its text without calls in place of the first text and the calls at the end."""
+    """Return the parts of a reply: its text without calls replaces the first text, and the calls are at the end."""
     if not parts:
         return ()
     first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), len(parts))

@@ -1,4 +1,4 @@
-"""The tools that a reply may call, and matching of the names that models write for them (P11)."""
+"""The tools that a reply may call, and matching of names that models write for them (P11)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PREFIXES = ("functions.", "function.", "tools.", "default_api.")
 
 
 class OfferedTools:
-    """The tools that a reply may call.
+    """The tools that a reply may call. `chooser` is the tool that activates skills.
 
-    `chooser` is the tool that activates skills. A call with the name of a skill becomes a call of it.
+    A call with the name of a skill becomes a call of the `chooser`.
     """
 
     def __init__(self, offers: Sequence[ToolOffer] = (), *, chooser: str = "") -> None:
@@ -32,7 +32,7 @@ class OfferedTools:
         return isinstance(name, str) and self.find(name) is not None
 
     def is_skill(self, name: str) -> bool:
-        """Return True if the name is that of a skill and of no tool."""
+        """Return True if a skill has this name and no tool does."""
         return name in self.skills and name not in self._offers
 
     @cached_property
@@ -50,7 +50,7 @@ class OfferedTools:
         return names_by_fold
 
     def find(self, tool_name: str) -> str | None:
-        """Return the tool or skill of this name, else the only one that differs just in case and punctuation."""
+        """Return the tool or skill of this name, else the only one whose name differs just in case and punctuation."""
         for name in (tool_name, *[tool_name.removeprefix(one) for one in PREFIXES if tool_name.startswith(one)]):
             if name in self._offers or name in self.skills:
                 return name
@@ -60,7 +60,7 @@ class OfferedTools:
         return None
 
     def may_begin(self, tool_name: str) -> bool:
-        """Return True if the name of a tool or skill may begin like this."""
+        """Return True if this text may be the beginning of the name of a tool or skill."""
         prefix = next((one for one in PREFIXES if tool_name.startswith(one)), "")
         starts = (*self._names_by_fold, *map(_fold, PREFIXES))
         return any(name.startswith(_fold(tool_name.removeprefix(prefix))) for name in starts)
@@ -72,7 +72,7 @@ class OfferedTools:
         return properties if isinstance(properties, dict) else {}
 
     def only_argument(self, tool: str) -> str | None:
-        """Return the argument of a tool that has or requires only one."""
+        """Return the argument of a tool that has only one argument or requires only one."""
         offer = self._offers.get(tool)
         needed = (load_object(offer.parameters) or {}).get("required") if offer else None
         names = list(self.properties(tool))
@@ -80,7 +80,7 @@ class OfferedTools:
         return names[0] if len(names) == 1 else required[0] if len(required) == 1 else None
 
     def call(self, tool_name: str, arguments: Object) -> PromptCall | None:
-        """Return the call of the tool or skill, or None if there is none or the arguments have no JSON form."""
+        """Return the call of a tool or skill. Return None if neither exists or the arguments have no JSON form."""
         name = self.find(tool_name)
         if name is None:
             return None

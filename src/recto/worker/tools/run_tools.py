@@ -1,6 +1,7 @@
-"""Tool calls of a reply. The log gets the start of each call before it runs, and its result as soon as it ends.
+"""Tool calls of a reply.
 
-Calls run concurrently unless one works on something that another changes.
+The log records the start of each call before it runs, and its result as soon as it ends. Calls run concurrently unless
+one of them uses what another one changes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ TOO_MANY_CALLS = (
     "need them, fewer at a time."
 )
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
-# Changes and words of a person, added to the result: as text, or in a JSON result under these names.
+# Notes on a person's changes and comments, added to the result: as text, or under these names in a JSON result.
 CHANGED = "\n\n(A person changed the arguments before they agreed. It was called with: {arguments})"
 APPROVAL_WORDS = "\n\n(The person who agreed said: {words})"
 CALLED_WITH, PERSON_SAID = "called_with", "person_said"
@@ -55,7 +56,7 @@ REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
     "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
 )
-# How often each call of a turn had the same answer, by name, arguments, and the answer without the notice.
+# Number of identical answers to identical calls in a turn, by name, arguments, and the answer without the notice.
 Repeats = Counter[tuple[str, str, tuple[ToolPart, ...]]]
 
 
@@ -78,9 +79,9 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
-            # All tasks have ended or were abandoned by now, so no result is stored after this.
+            # All tasks have ended or were abandoned, so no result is stored after this point.
             if run.state.is_stopping:
-                # Tell the model which calls did not end before the run was stopped
+                # Tell the model which calls did not end before the run was stopped.
                 calls = step.start
                 answered_ids = {entry.tool_call_id for entry in run.writer.log if isinstance(entry, ToolMessage)}
                 open_calls = [call for call in calls if call.id not in answered_ids]
@@ -95,19 +96,20 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
 
 @asynccontextmanager
 async def _snapshot_files(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry) -> AsyncGenerator[None]:
-    """Take a snapshot of the workspace before calls that may change it, and keep rollbacks out while they run."""
+    """Take a snapshot of the workspace before calls that may change it, and block rollbacks while the calls run."""
     workspace = run.inputs.workspace
     if workspace is None or not any(call.name in tools and tools[call.name].mark.changes for call in calls):
         yield
         return
-    # Announce the work before the snapshot: later rollbacks see it, and the lock below waits for earlier ones.
+    # Mark the folder as busy before the snapshot: later rollbacks see the mark, and the lock below waits for earlier
+    # ones.
     with mark_busy(workspace.folder):
         await _take_snapshot(run, workspace)
         yield
 
 
 async def _take_snapshot(run: LoadedRun, workspace: Workspace) -> None:
-    """Take one snapshot in a turn. A failure is only logged, because the tools can work without it."""
+    """Take one snapshot per turn. Only log a failure, because the tools can work without a snapshot."""
     snapshots, thread, log_view = run.runtime.tools.snapshots, run.state.row.thread, view(run.writer.log)
     if snapshots is None or log_view.turn_start >= len(log_view.messages):
         return
@@ -117,22 +119,22 @@ async def _take_snapshot(run: LoadedRun, workspace: Workspace) -> None:
             if not await run_in_thread(partial(snapshots.has_turn, thread, user.id), name="snapshot"):
                 turn = SnapshotTurn(message=user.id, admission_time=user.time or run.runtime.clock())
                 await run_in_thread(partial(snapshots.save_turn, workspace, thread, turn), name="snapshot")
-    # Catch everything, such as a full disk or an unreadable folder.
+    # Catch all errors, such as a full disk or an unreadable folder.
     except Exception as error:
         has_details = not isinstance(error, RectoError)
         LOGGER.warning("No snapshot of the files of thread %s before a turn: %s", thread, error, exc_info=has_details)
 
 
 async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
-    """Answer the calls whose arguments do not match the schema, and return True if there are any.
+    """Answer the calls whose arguments do not match the schema. Return True if there are any.
 
-    The model gets the errors and repeats the calls, so neither clients nor people see them.
+    The model gets the errors and repeats these calls, so neither clients nor people see them.
     """
     runtime, inputs = run.runtime, run.inputs
     tools = find_tools_of_reply(inputs, run.writer.log) if step.confirm else Registry()
     schemas = {tool.name: tool.parameters for tool in inputs.request.tools}
     urls = inputs.pages.files.fresh_urls(runtime.clock())
-    # Check the arguments that tools receive, with urls in place of file ids (F8). A call of an earlier run's client
+    # Check the arguments as tools receive them, with urls in place of file ids (F8). A call of an earlier run's client
     # tool was checked when it was made.
     checks = [(call, replace_file_ids(call, urls), schemas[call.name]) for call in step.calls if call.name in schemas]
     for call in [call for call in step.confirm if call.name in tools]:
@@ -144,7 +146,7 @@ async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
         for (call, _, _), problem in zip(checks, problems, strict=True)
         if problem is not None
     ]
-    # No person is asked about an unknown tool.
+    # Do not ask a person about an unknown tool.
     unknown = [call for call in step.confirm if call.name not in tools]
     messages += [_message(runtime, call, await execute(run, call, tools, discard_progress)) for call in unknown]
     if messages:
@@ -169,7 +171,7 @@ async def _store_starts(
 
 
 def _start_tasks(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry) -> list[asyncio.Task[None]]:
-    """Start a task for each call. A task waits for earlier calls that its tool must follow."""
+    """Start a task for each call. A task first waits for the earlier calls that its tool must follow."""
     repeats = _count_repeats(view(run.writer.log), calls)
     tasks = list[asyncio.Task[None]]()
     marks = [tools[call.name].mark if call.name in tools else Mark() for call in calls]
@@ -185,7 +187,7 @@ async def _run_call(
     if before:
         await asyncio.wait(before)
     runtime = run.runtime
-    # Another worker's reporter has the same id, so its activity replaces this one.
+    # All workers use the same id, so that the activity of a later worker replaces this one.
     progress = ProgressReporter(run.writer.emit_soon, f"{call.id}-progress", runtime.clock)
     try:
         result = await execute(run, call, tools, progress)
@@ -194,7 +196,7 @@ async def _run_call(
     runtime.checkpoint("tool_acted")
     result = _with_decision(run.writer.log, call, result)
     if result.changes:
-        # Each call changes the state that the call before it left.
+        # Apply state changes one call at a time, because each call changes the state that the previous one left.
         async with run.state_lock:
             await _store_result(run, call, repeats, result)
     else:
@@ -203,7 +205,7 @@ async def _run_call(
 
 
 async def _store_result(run: LoadedRun, call: ToolCall, repeats: Repeats, result: ToolResult) -> None:
-    """Store a result in one write with its skill and its state changes, so that a crash leaves all or none."""
+    """Store a result in one write with its skill and its state changes, so that a crash leaves all of them or none."""
     runtime, update = run.runtime, apply_state_changes(run.runtime, run.writer.log, result)
     result = update.result
     message = _message(runtime, call, _with_notice(repeats[_call_key(call, result.parts)] + 1, result))
@@ -235,7 +237,7 @@ def _events_of(messages: Sequence[ToolMessage], locale: str) -> list[Event]:
 
 
 def _count_repeats(log_view: View, new: Sequence[ToolCall]) -> Repeats:
-    """Count the answers of calls like the new ones in this turn, without those of the current reply."""
+    """Count earlier answers in this turn to calls that are equal to the new ones. Skip answers of the current reply."""
     keys, repeats = {(call.name, call.arguments) for call in new}, Repeats()
     calls, results = dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
     for message in log_view.messages[log_view.turn_start :]:
@@ -255,14 +257,14 @@ def _call_key(call: ToolCall, parts: tuple[ToolPart, ...]) -> tuple[str, str, tu
 def _with_notice(count: int, result: ToolResult) -> ToolResult:
     """Return the result of a repeated call with a notice for the model."""
     has_hints = any(isinstance(part, Text) and load_hinted(part.text) for part in result.parts)
-    # Clients parse a result with hints as JSON. A call that changed the skill or the state did something new.
+    # Add no notice to a result with hints, which clients parse as JSON, or if the call changed the skill or the state.
     if count == 1 or result.activates or result.changes or has_hints:
         return result
     return _with_text(result, REPEATED + REPEATED_MORE.format(count=count))
 
 
 def _with_decision(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> ToolResult:
-    """Return the result of a confirmed call with the person's changes and words for the model."""
+    """Return the result of a confirmed call, with the person's changes and comments for the model."""
     interrupts = [one for one in interrupts_of(view(log)) if one.call.id == call.id]
     decision = interrupts[-1].decision if interrupts else None
     if decision is None or not (decision.text or decision.arguments):

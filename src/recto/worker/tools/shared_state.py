@@ -1,4 +1,4 @@
-"""State that a thread shares with its clients, for tools. Changes of a call are stored with its result."""
+"""State that a thread shares with its clients, for tools. The changes of a call are stored with its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOO_LONG = "it would have {size} bytes, and up to {most} are kept; keep less in 
 
 
 class SharedState:
-    """The state as one tool call sees it: that of the thread, with the changes of this call."""
+    """The state as one tool call sees it: the state of the thread with the changes of this call."""
 
     def __init__(self, writer: LogWriter, limit_bytes: int) -> None:
         self._writer = writer
@@ -70,7 +70,7 @@ class StateUpdate:
 def apply_state_changes(runtime: Runtime, log: Sequence[Entry], result: ToolResult) -> StateUpdate:
     """Apply a tool's changes to the current state, which other calls may have changed meanwhile.
 
-    If they no longer fit, nothing changes and the model gets an error.
+    If the changes no longer fit, apply none of them and return an error for the model.
     """
     if result.error or not result.changes:
         return StateUpdate(result=replace(result, changes=()))

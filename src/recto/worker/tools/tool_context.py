@@ -43,13 +43,13 @@ NO_FILES = "No skill is active, so there are no files to read. Take one up with 
 
 
 async def execute(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
-    """Run the tool that a call names, if it is one of these tools, and return its result."""
+    """Run a call with the tool of that name in `tools`, and return the result."""
     runtime, limits = run.runtime, run.state.limits
     state = SharedState(run.writer, runtime.tools.state_bytes)
     context = replace(_context(run, call, report), state=state)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
-    # The span gets the call with file ids: signed URLs are credentials.
+    # Give the span the call with file ids, because signed URLs are credentials.
     with begin_tool(run.span, call) as span:
         if tool and tool.mark.external:
             call = replace_file_ids(call, run.inputs.pages.files.fresh_urls(context.now))
@@ -65,9 +65,9 @@ def replace_file_ids(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
 
 
 def find_tools_of_reply(inputs: RunInputs, log: Sequence[Entry]) -> Registry:
-    """Return the tools that the newest reply was offered, and the hidden ones.
+    """Return the tools that were offered for the newest reply, and the hidden tools.
 
-    A call of the reply may have changed the skill since, and after a crash another worker needs the same tools.
+    A call of the reply may have changed the skill since. After a crash, another worker needs the same tools.
     """
     before, tools = View(entries=_before_reply(log)), inputs.pages.tools
     names = select_tools(inputs.agent, find_skill(inputs.agent.skills, before.skill), tools)
@@ -116,7 +116,7 @@ def _context(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolCont
 
 @dataclass(frozen=True, kw_only=True)
 class UserProfile:
-    """The profile of a run's user. A worker without the lease cannot change it. Each change calls `on_change`."""
+    """The profile of a run's user. A worker that lost the lease cannot change it. Each change calls `on_change`."""
 
     store: Store
     owner: str
@@ -127,7 +127,7 @@ class UserProfile:
     lease: Lease
 
     async def fields(self, *names: str) -> Mapping[str, Json]:
-        """Return the profile fields of these names that exist."""
+        """Return the given profile fields that exist."""
         return await self.store.users.read_fields(self.owner, names)
 
     async def change(self, field: str, value: Json) -> None:
@@ -159,13 +159,13 @@ class UserProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class RunLog:
-    """The log before the reply with the call, so that results of its other calls do not count."""
+    """The log before the reply with the call. It excludes results of the reply's other calls."""
 
     inputs: RunInputs
     writer: LogWriter
 
     async def recall(self, query: Recall) -> Recalled | NotRecalled:
-        """Return an earlier result. Read the rest of the log only if the result may be there."""
+        """Return an earlier result. Load the unread part of the log only if the result may be there."""
         before = _before_reply(self.writer.log)
         page_facts = facts(self.inputs, await prompt_context(self.inputs, before), before)
         result = find_result(page_facts, query)
@@ -176,7 +176,7 @@ class RunLog:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSkills:
-    """The skills of a run's agent. Data that activation loads is also used for the skill's first page."""
+    """The skills of a run's agent. Data that was loaded on activation is also used for the skill's first page."""
 
     inputs: RunInputs
     writer: LogWriter
@@ -187,7 +187,7 @@ class RunSkills:
         return (*self.inputs.agent.skills, *((CORE,) if self.inputs.skill(self.writer.log) else ()))
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
-        """Load the data of a skill and return what it still needs."""
+        """Load the data of a skill and return its activation, with the paths of missing data."""
         if skill not in self.names:
             name = skill[:NAME_CHARACTERS]
             raise ToolError(NO_SKILL.format(name=name, known=nearest(name, self.names)))
@@ -208,12 +208,12 @@ class RunSkills:
 
 
 ACTIVITY = "recto.progress"
-# Each update is a stored event, and readers cannot follow faster ones.
+# Minimum interval between updates. Each update is a stored event, and readers cannot follow faster ones.
 MIN_INTERVAL = timedelta(milliseconds=300)
 
 
 class ProgressReporter:
-    """Reports the progress of one call. Each of its tasks has an id. Readers get only some of the updates."""
+    """Reporter of the progress of one call. Each task of the call has an id. Readers get only some of the updates."""
 
     def __init__(self, emit: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
         self._emit = emit
@@ -223,7 +223,7 @@ class ProgressReporter:
         self._latest: dict[str, Progress] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Report progress, unless it is unchanged or the last update was a moment ago."""
+        """Report progress. Skip an unchanged report, and one shortly after the last update."""
         now, last = self._clock(), self._emitted.get(progress.id)
         self._latest[progress.id] = progress
         if last is None or (progress != last[1] and now - last[0] >= MIN_INTERVAL):
