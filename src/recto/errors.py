@@ -162,7 +162,9 @@ class ToolError(RectoError):
 
 
 class ModelError(RectoError):
-    """A model call returned no complete reply. If `may_retry`, the same page may succeed after `retry_after` seconds."""
+    """A model call returned no complete reply. If `may_retry`, the same page may succeed later, after `retry_after`
+    seconds if given.
+    """
 
     may_retry = True
 

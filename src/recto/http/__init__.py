@@ -1,1 +1,1 @@
-"""HTTP client for all outbound connections: models, gateway, fetched files, keys of token issuers, and `recto.client`."""
+"""HTTP client for all outbound connections: models, gateway, fetched files, token issuers' keys, and `recto.client`."""

@@ -284,7 +284,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_framed(self) -> bool:
-        """Return True if the headers define the end of the body. Otherwise the connection's end is the end of the body."""
+        """Return True if the headers define the end of the body. Otherwise the body ends with the connection."""
         return b"content-length" in self._headers or self.header(b"transfer-encoding").lower() == "chunked"
 
     async def read(self) -> bytes:
@@ -347,7 +347,7 @@ class HttpConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _check_deadline(self) -> None:
-        """Check the deadline. One timer serves all reads, because the deadline has usually moved when the timer fires."""
+        """Check the deadline. One timer serves all reads, because the deadline usually moves before the timer fires."""
         now = self._loop.time()
         if self._waiter is not None and not self._waiter.done() and self._deadline <= now:
             self._waiter.set_exception(TimeoutError())

@@ -67,7 +67,7 @@ def read_docstring(text: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _find_section(lines: Sequence[str], at: int) -> tuple[str, int]:
-    """Return the parameter section that starts at this line, as text for the parser, and the index after the section."""
+    """Return the parameter section that starts at this line, as text for the parser, and the index after it."""
     if heading := GOOGLE.fullmatch(lines[at]):
         indent = len(heading["indent"])
         end = _find_end(lines, at + 1, lambda line, _: len(line) - len(line.lstrip()) > indent)

@@ -163,7 +163,7 @@ def _names(text: str) -> list[str]:
 
 
 def _readable_pipe(data: bytes, stack: ExitStack) -> int:
-    """Return the read end of a pipe that contains `data`, which must fit into the pipe's buffer. The stack closes it."""
+    """Return the read end of a pipe that contains `data`. The data must fit into its buffer. The stack closes it."""
     reading, writing = os.pipe()
     stack.callback(os.close, reading)
     with os.fdopen(writing, "wb") as file:

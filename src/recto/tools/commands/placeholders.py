@@ -121,7 +121,7 @@ class _Notes:
 
 
 def remove_leftovers(notes: Path) -> int:
-    """Remove the placeholders of dead processes and return their number. Keep a note while a folder in it is missing."""
+    """Remove the placeholders of dead processes and count them. Keep a note while a folder in it is missing."""
     count = 0
     for path in sorted(notes.glob("*.json")):
         # Skip a locked note, because its process is alive.

@@ -287,7 +287,7 @@ def _place(extent: Extent, first: int, last: int | None) -> PagesOfPart | None:
 
 
 def format_content(id: str, part: DocumentPart, request: PartRequest, limit: int) -> str:
-    """Return the text of a part, below a line with its position and the next call. A whole document needs no such line."""
+    """Return the text of a part below a line with its position and the next call. A whole document has no such line."""
     part_text = part.render(limit, request)
     is_all = part.start == 0 and part_text.count == part.count
     if is_all and request.pages is None:

@@ -255,7 +255,7 @@ class _Reader:
             )
 
     def _body(self, one: Object, properties: dict[str, Json], required: list[str]) -> _Body:
-        """Read a JSON or form body. Its fields become arguments if all are known and no parameter has the name of one."""
+        """Read a JSON or form body. Its fields become arguments if all are known and none has a parameter's name."""
         described = self._resolve(one.get("requestBody"))
         content = _table(described.get("content"))
         if not content:

@@ -59,7 +59,7 @@ def _create(workspace: Workspace, path: str, content: str) -> str:
 def write_file(
     workspace: Workspace, names: tuple[str, ...], data: bytes, check: PlaceCheck, like: os.stat_result | None = None
 ) -> None:
-    """Write a file completely or not at all. `check` may reject it right before that. Without `like`, replace no file."""
+    """Write a file completely or not at all. `check` may reject it until the end. Without `like`, replace no file."""
     new = new_file(workspace, names, like)
     try:
         new.begin()

@@ -361,7 +361,7 @@ class _Message(TypedDict):
 
 
 class _Reader:
-    """Reader of the messages of a search, up to `most` matches or `OUTPUT_BYTES`. With `paths`, it skips other files."""
+    """Reader of search messages, up to `most` matches or `OUTPUT_BYTES`. With `paths`, it skips other files."""
 
     def __init__(self, paths: Collection[str] | None, most: int) -> None:
         self._paths = paths

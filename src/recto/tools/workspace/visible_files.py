@@ -177,7 +177,7 @@ def _place(folder: Path, path: str, content: bytes) -> None:
 def _undecided(
     top: int, under: Sequence[str], end: int, visible: VisibleFiles, rules: _Rules, *, prefix: str = ""
 ) -> Iterator[str]:
-    """Yield the links and the folders that are not visible yet. A folder ends with a slash. Read the rules on the way."""
+    """Yield the links and the folders that are not visible yet; folders end with a slash. Read the rules on the way."""
     prefix += "".join(f"{name}/" for name in under)
     with suppress(OSError), _open_under(top, under) as folder:
         rules.read(folder, prefix)

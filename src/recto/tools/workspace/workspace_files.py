@@ -157,7 +157,7 @@ class NewFile:
                 self._file.write(piece)
 
     def finish(self, check: PlaceCheck | None = None, *, is_new: bool = False) -> WrittenFile:
-        """Move the file to its place and create missing folders. `check` may reject it. With `is_new`, replace no file."""
+        """Move the file to its place; create missing folders. `check` may reject it. With `is_new`, replace no file."""
         with self._lock, self._as_tool_errors():
             if self._file is None or self._top is None:
                 raise ToolError(f"{'/'.join(self._parts)} was not written: that was broken off.")
@@ -174,7 +174,7 @@ class NewFile:
         return WrittenFile(path="/".join(self._parts), size=size, is_replaced=status is not None)
 
     def _is_linked(self, top: int, folder: int) -> bool:
-        """Give the file its final name if that is free; `abandon` removes the temporary name. False without hard links."""
+        """Give the file its final name unless the name is taken. Return False if the file system has no hard links."""
         try:
             os.link(self._name, self._parts[-1], src_dir_fd=top, dst_dir_fd=folder, follow_symlinks=False)
         except OSError as error:
