@@ -24,7 +24,7 @@ from recto.skills.directory import use_skill_offer
 from recto.skills.skill import Skill
 
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
-# Treatment of messages that a client no longer shows: roll the thread back (P15), or ignore the difference.
+# Treatment of messages that a client no longer shows: roll back the thread (P15), or ignore the difference.
 ClientView: TypeAlias = Literal["roll_back", "ignore"]
 # Activation of skills: by the model alone, or also by triggers in a user's message.
 ActivatedBy: TypeAlias = Literal["model", "triggers"]
@@ -48,15 +48,18 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """An agent. None selects the server's setting, or the model's for `vision`, `tool_calling` and `activation`."""
+    """An agent. None selects the server's setting.
+
+    For `vision`, `tool_calling` and `activation`, None selects the model's default.
+    """
 
     name: str
     description: str = ""
     # Suggested first messages.
     starters: tuple[str, ...] = ()
 
-    # Prompt. With `client_system`, a client's system and developer messages extend it; else they are context, with a
-    # user's authority. `voices` are texts of the tone section by name; `voice` is the default (S11).
+    # Prompt. With `client_system`, a client's system and developer messages extend the prompt. Otherwise they are
+    # context with a user's authority. `voices` are texts of the tone section by name; `voice` is the default (S11).
     prompt: Prompt
     voices: Mapping[str, str] = field(default_factory=dict[str, str])
     voice: str = VOICE
@@ -78,7 +81,8 @@ class Agent:
     call_form: CallForm = "fenced"
     titles: Titles = "words"
 
-    # Tools, by name. Calls of those in `confirm` need approval. `mode` selects the actions in `workspace` that do.
+    # Tools, by name. Calls of the tools in `confirm` need approval. `mode` selects which actions in `workspace` need
+    # approval.
     tools: tuple[str, ...] = ()
     confirm: tuple[str, ...] = ()
     mcp: tuple[McpSettings, ...] = ()
@@ -86,13 +90,13 @@ class Agent:
     workspace: Path | None = None
     mode: Mode | None = None
 
-    # Files and knowledge. `quote` is a text in all pages (D2), `datasets` are ids of knowledge bases.
+    # Files and knowledge. `quote` is a text that all pages contain (D2); `datasets` are ids of knowledge bases.
     file_input: FileInput = OFF
     quote: str = ""
     datasets: tuple[str, ...] = ()
 
-    # Skills. Pages belong to a phase (S1): `select` while a thread has no skill, then `execute`. The offer of
-    # `use_skill` has up to `directory_tokens`, an expert up to `cases` cases.
+    # Skills. Pages belong to a phase (S1): `select` while a thread has no skill, `execute` afterwards.
+    # `directory_tokens` limits the offer of `use_skill`, and `cases` limits the cases of an expert.
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     select: Phase = SELECT
     execute: Phase = EXECUTE
@@ -100,24 +104,24 @@ class Agent:
     cases: int = CASES
     activation: ActivatedBy | None = None
 
-    # User profiles: their JSON Schema, as text, and the headings of its fields.
+    # User profiles: their JSON Schema, as text, and the headings of the fields.
     profile_schema: str | None = None
     field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    # Pages: `history` and `budget` as in a page's facts.
+    # Pages. `history` and `budget` have the same meaning as in the facts of a page.
     history: int | None = None
     budget: int | None = None
     fold: FoldSettings = FoldSettings()
     compact: CompactSettings = CompactSettings()
     summary: SummarySettings = SummarySettings(locale="en")
 
-    # Limits of a run. `tiers` has those of users in other tiers.
+    # Limits of a run. `tiers` contains the limits for users in other tiers.
     limits: Limits = Limits()
     tiers: Mapping[str, Limits] = field(default_factory=dict[str, Limits])
 
     @cached_property
     def use_skill(self) -> Mapping[str, ToolOffer]:
-        """Return the offers of `use_skill` by phase. Only `execute` offers to leave a skill."""
+        """Return the offers of `use_skill` by phase. Only the phase `execute` offers to deactivate a skill."""
         return {
             name: use_skill_offer(
                 tuple(self.skills.values()),
@@ -130,15 +134,15 @@ class Agent:
         }
 
     def compacting(self, window: int) -> CompactSettings:
-        """Return the compaction settings for the agent's window, else the given one."""
+        """Return the compaction settings for the agent's window. Without one, use the given window."""
         return replace(self.compact, window=self.window or window)
 
     def tone_of(self, voice: str | None) -> str:
-        """Return the text of the tone section: the agent's own, and that of a voice."""
+        """Return the text of the tone section: the agent's own text and the text of a voice."""
         return "\n\n".join(filter(None, (self.prompt.tone, self.voices.get(voice or self.voice, ""))))
 
 
-# Threads of the gateway have this agent name, so it is reserved.
+# Agent name of the gateway's threads. The name is reserved.
 GATEWAY = "gateway"
 IDENTITY = "You are a helpful assistant. Use the tools you have where they help, and say what you did."
 CHAT = Agent(

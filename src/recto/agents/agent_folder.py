@@ -41,7 +41,7 @@ VARIANTS = ("en", "zh")
 NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_-]{0,63}")
 NAME_RULE = "an agent's name has 1 to 64 letters, digits, - or _, all ASCII, and does not begin with _"
 CHOICES = ("auto", "none", "required")
-# Tools that come with skills; their names are reserved.
+# Tools that are added with skills. Their names are reserved.
 SKILL_TOOLS = ("use_skill", "read_skill_file")
 NO_FIRST = (
     f"there is no {FILE} beside it, and it contains only differences from that. Write {FILE}, or rename it to that."
@@ -50,9 +50,10 @@ NO_FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class Toolbox:
-    """Names of the built-in tools, and functions that return the tools of an agent's folder and warnings about them.
+    """Names of the built-in tools, and two functions that inspect an agent's folder.
 
-    `of_folder` raises SettingsError for a folder whose tools cannot be loaded.
+    `of_folder` returns the tools of a folder, and raises SettingsError if they cannot be loaded. `warnings_of` returns
+    warnings about them.
     """
 
     built_in: Collection[str]
@@ -62,7 +63,7 @@ class Toolbox:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadAgent:
-    """Content of an agent's folder. With `problems` the agent is unusable; broken skills are only left out."""
+    """Content of an agent's folder. If there are `problems`, the agent is unusable. Broken skills are only omitted."""
 
     agent: Agent
     problems: tuple[FileProblem, ...] = ()
@@ -73,7 +74,7 @@ class ReadAgent:
 def load_variants(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Mapping[str, ReadAgent]:
     """Load an agent and its variants by name: `vibe`, and `vibe-en` for `AGENT.en.md`.
 
-    A variant contains only differences from `AGENT.md`. A broken agent has no variants.
+    A variant contains only its differences from `AGENT.md`. A broken agent has no variants.
     """
     first = load_agent(folder, limits, tools)
     read = {folder.name: first}
@@ -122,13 +123,13 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
         warnings = [FileProblem(file=folder, text=f"there is no {FILE} in it: {NO_PERSONA}")]
     tools_file = folder / TOOLS_FILE
     for warning in tools.warnings_of(folder) if tools else ():
-        # With the path of the file as the user named it.
+        # Report the path of the file as the user wrote it.
         warnings.append(replace(warning, file=tools_file) if warning.file == tools_file.resolve() else warning)
     return ReadAgent(agent=agent, broken_skills=broken_skills, warnings=(*warnings, *skills.warnings))
 
 
 def lint(agent: Agent, folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
-    """Yield warnings about an agent's skills. Counting tokens is slow, so servers do not call it at start."""
+    """Yield warnings about an agent's skills. Servers do not call this at start, because counting tokens is slow."""
     reading = with_reading(agent.tools, agent.file_input.takes_documents)
     tool_names = (*tools.built_in, *reading, *tools.of_folder(folder), *SKILL_TOOLS)
     for skill, text in skill_warnings(agent, tool_names):
@@ -142,7 +143,7 @@ def _variant_of(name: str, locale: str) -> str:
 
 
 def _read_document(file: Path, locale: str | None) -> MarkdownFile:
-    """Read a file. A variant is merged over the agent's own file, whose faults are reported there."""
+    """Read a file. Merge a variant over the agent's own file; faults of that file are reported with that file."""
     document = read_document(_beginning(file)) if file.exists() else MarkdownFile()
     if not locale or not file.with_name(FILE).exists():
         return document
@@ -158,7 +159,7 @@ def _unreadable(file: Path, error: OSError) -> FileProblem:
 
 
 def _beginning(file: Path) -> bytes:
-    """Read a file up to one byte over the limit, to detect larger ones."""
+    """Read a file up to one byte over the limit, so that callers can detect larger files."""
     with file.open("rb") as stream:
         return stream.read(LONGEST + 1)
 
@@ -183,7 +184,7 @@ def _check_document(
     folder = file.parent
     table, faults = check_settings(document.settings, folder.name)
     language = document.settings.values.get("locale")
-    # The schema reports unknown languages.
+    # Skip unknown languages here, because the schema reports them.
     if locale and language in VARIANTS and language != locale:
         allowed = f"the file name selects {locale}. Remove the line or rename the file"
         faults = (*faults, value_fault(document.settings, ("locale",), language, allowed))
@@ -252,7 +253,10 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
 
 
 def _of_tools_file(file: Path, error: SettingsError) -> FileProblem:
-    """Convert an error of `tools.py` to a problem. Its value contains the line, if it is about a line of the file."""
+    """Convert an error of `tools.py` to a problem.
+
+    If the error is about a line of the file, its value contains the line.
+    """
     what = str(error).removeprefix(f"Setting {error.name} is {error.value!r}; ")
     match = re.fullmatch(rf"(?:(.*) in )?{re.escape(str(file.resolve()))}(?::(\d+))?", str(error.value), re.DOTALL)
     if match is None:
@@ -301,7 +305,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         tool_calling=table.tool_calling,
         call_form=table.call_form,
         activation=table.activation,
-        # YAML values have no other types.
+        # The cast is safe, because YAML values have no other types.
         options=cast("Mapping[str, Json]", table.options),
         fold=_fold_settings(table),
         compact=CompactSettings(**table.compact.model_dump(exclude_none=True)),
@@ -320,6 +324,9 @@ def _fold_settings(table: AgentTable) -> FoldSettings:
 
 
 def _phase(phase: Phase, table: PhaseTable) -> Phase:
-    """Return a phase with the settings of a table. `history: all` is None, so the table tells if it was set."""
+    """Return a phase with the settings of a table.
+
+    None is a valid value (`history: all`), so use the set of given fields to see if the table sets `history`.
+    """
     history = table.history if "history" in table.model_fields_set else phase.history
     return replace(phase, history=history, budget=table.budget or phase.budget)

@@ -40,7 +40,7 @@ from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.formats import SPEAKERS, WIRES
 
-# The description of `use_skill` alone needs as many.
+# Minimum of `directory_tokens`, because the description of `use_skill` alone needs this many.
 LEAST_DIRECTORY = 300
 MOST_STARTERS, LONGEST_STARTER = 6, 200
 
@@ -48,18 +48,18 @@ MODEL = re.compile(rf"demo|({'|'.join(map(re.escape, SPEAKERS))}):\S(.*\S)?")
 *FORMS, LAST_FORM = ("demo", *[f"{provider}:NAME" for provider in SPEAKERS])
 MODEL_RULE = f"it is {', '.join(FORMS)} or {LAST_FORM}"
 ENDING = re.compile(r"[^\s./\\]{1,20}")
-# A host, all hosts below it (*.example.com), or all; then an optional port.
+# Pattern for a host, all hosts below a name (*.example.com), or all hosts (*), with an optional port.
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST = re.compile(rf"(\*|(?P<below>\*\.)?(?P<name>({LABEL}\.)*{LABEL}))(:(?P<port>[0-9]{{1,5}}))?")
 HOST_CHARACTERS = 253
 PORTS = range(1, 65_536)
-# Programs parse a host that ends in a number as an address, in one of several old spellings.
+# Hosts that end in a number, which programs parse as an address in one of several old spellings.
 NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 WORD = re.compile(r"[a-z0-9_-]{1,32}")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-# Settings by the name of a fold mode.
+# Fold settings by the name of a mode.
 FOLDS = {"eager": {}, "cost": {"mode": "cost", SEARCH.name: True}, "off": {rule.name: False for rule in RULES}}
-# Fields of the request that pages set; agents cannot.
+# Fields of the request that pages set, and that agents cannot set.
 OURS = frozenset({"stream"}).union(*[wire.own_fields for wire in WIRES.values()])
 
 
@@ -206,7 +206,7 @@ class AgentTable(Table):
     client_view: ClientView = "roll_back"
 
 
-# The table at each path, to suggest names for an unknown one.
+# Table at each path, used to suggest names for unknown settings.
 TABLES: dict[tuple[str, ...], type[Table]] = {
     (): AgentTable,
     ("mcp", ANY): McpTable,
@@ -223,7 +223,7 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("limits",): Limits,
     ("tiers", ANY): Limits,
 }
-# Providers define the values in these tables; null may have a meaning.
+# Tables whose values providers define. Null may have a meaning in them.
 FREE = ("options", "output")
 
 
@@ -238,7 +238,7 @@ FORM = TableForm(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)
 
 
 def check_settings(values: Values, folder_name: str) -> tuple[AgentTable, tuple[Fault, ...]]:
-    """Return the settings and all faults. Invalid values get their defaults."""
+    """Return the settings and all faults. Invalid values are replaced by their defaults."""
     table, faults = check(values, FORM)
     return table, (*faults, *_further(table, values, folder_name))
 
@@ -269,7 +269,7 @@ def _further(table: AgentTable, parsed_values: Values, folder_name: str) -> Iter
     if table.output is not None:
         yield from schema_faults(table.output, parsed_values, ("output",))
     if table.summary != SummaryTable():
-        # A request too small for any text would otherwise fail at the first summary.
+        # Check the request size here: a size too small for any text would otherwise fail at the first summary.
         try:
             summary_pieces((), settings=summary_settings(table.summary, "en"), counter=OFFLINE)
         except SettingsError as error:

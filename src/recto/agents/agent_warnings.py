@@ -26,7 +26,10 @@ def persona_tokens(agent: Agent) -> int:
 
 
 def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
-    """Yield warnings about the settings of a file. Those about lines of another file belong to that file."""
+    """Yield warnings about the settings of a file.
+
+    Skip warnings about lines of another file, which belong to that file.
+    """
     lines = document.settings.lines
     if not document.body:
         yield Fault(line=document.end_line, text=NO_PERSONA)
@@ -37,7 +40,7 @@ def agent_warnings(agent: Agent, document: MarkdownFile) -> Iterator[Fault]:
 
 
 def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str | None, str]]:
-    """Yield the name of a skill, or None, and a warning. Counts tokens, which is slow."""
+    """Yield warnings, each with the name of a skill or None. Counting tokens is slow."""
     if not agent.skills:
         return
     for phase, offer in agent.use_skill.items():
@@ -49,7 +52,7 @@ def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str |
             None,
             f"phases.select.budget is {agent.select.budget}, but the persona has {lean} tokens and is never cut.",
         )
-    # Pages of other skills do not offer the tool. With tools in the prompt, tool_choice has no effect.
+    # Pages of other skills do not offer the required tool. With tools in the prompt, tool_choice has no effect.
     choice = agent.sampling.tool_choice
     having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
     if having and agent.tool_calling != "prompt":
@@ -71,7 +74,7 @@ def skill_warnings(agent: Agent, tools: Collection[str]) -> Iterator[tuple[str |
             yield skill.name, f"{text} procedure are never cut. Move some text to other files of the skill."
 
 
-# A text, and the settings it is about, the most likely cause first.
+# The text of a warning, and the settings that may cause it, the most likely one first.
 _Warning: TypeAlias = tuple[str, tuple[YamlPath, ...]]
 
 
@@ -85,7 +88,7 @@ def _setting_warnings(agent: Agent) -> Iterator[_Warning]:
     if agent.budget is not None and not agent.skills and (tokens := persona_tokens(agent)) > agent.budget:
         text = f"budget is {agent.budget}, but the persona has {tokens} tokens and is never cut. Raise the budget."
         yield text, (("budget",),)
-    # Phases have their own history and budget, and need skills.
+    # Without skills, the phases have no effect. With skills, the phases have their own history and budget.
     for name in ("history", "budget") if agent.skills else ():
         text = f"{name} has no effect with skills. Set it in phases.select and phases.execute."
         yield text, ((name,),)

@@ -15,14 +15,15 @@ from recto.config.problem import Fault
 from recto.config.table_check import Seconds, Table, Word, matching, require, value_fault
 from recto.config.yaml_values import Values
 
-# Prefix of the tool names, with two underscores between. A tool name has up to 64 characters in all.
+# Name of a server, which is the prefix of its tool names, before two underscores. It is short, because a tool name has
+# at most 64 characters.
 SERVER_NAME = re.compile(r"(?!.*__)[a-z0-9]([a-z0-9_-]{0,22}[a-z0-9])?")
 BETWEEN = "__"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#\[\]]*[^\s/?#:\[\]])(:[0-9]{1,5})?(/[!-\"$-~]*)?")
 LINE = re.compile(r"[^\r\n\0]*")
-# Placeholder in a value for a secret of the server's environment.
+# Placeholder for a secret from the server's environment.
 SECRET = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
 OF_COMMAND = ("env", "network", "sandbox", "readable", "writable")
 OF_URL = ("headers", "internal")
@@ -107,9 +108,9 @@ class SettingsPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class McpSettings:
-    """An MCP server. Recto starts it with `command`, or connects to `url`.
+    """An MCP server. Recto starts it with `command` or connects to `url`.
 
-    `tools` are the server's names of the tools to offer; None offers all. `seconds` limits one call.
+    `tools` are the names of the tools to offer, as the server spells them; None offers all. `seconds` limits one call.
     """
 
     name: str
@@ -130,7 +131,10 @@ class McpSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenApiSettings:
-    """An HTTP service. `server` overrides the address in the file; `security` has a credential per scheme."""
+    """An HTTP service.
+
+    `server` overrides the address in the file; `security` has a credential for each security scheme.
+    """
 
     name: str
     place: SettingsPlace
@@ -144,7 +148,10 @@ class OpenApiSettings:
 
 
 def is_external(tool: str, servers: Iterable[str]) -> bool:
-    """Return True if a name has the prefix of one of these servers. Only a connection shows if the tool exists."""
+    """Return True if a name has the prefix of one of these servers.
+
+    Whether the tool exists is known only after connecting.
+    """
     return any(tool.startswith(f"{server}{BETWEEN}") for server in servers)
 
 

@@ -9,19 +9,19 @@ from typing import Literal, TypeAlias
 from recto.conversation.file_formats import UNKNOWN, format_by_ending
 from recto.conversation.messages import FileKind
 
-# The model reads documents with a tool, or every page contains them (D2).
+# Access to documents: the model reads them with a tool, or every page contains them (D2).
 FileMode: TypeAlias = Literal["tool", "always"]
 FIELDS: Mapping[FileKind, str] = {"document": "documents", "image": "images", "audio": "audio", "video": "video"}
-# The tool that reads documents, and the one in old logs. Agents need not name them.
+# Name of the tool that reads documents, and its name in old logs. Agents need not list this tool.
 READING, OLD_READING = "read_files", "file_read"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileInput:
-    """Attachments that an agent accepts. Files with `endings` are documents too.
+    """Attachments that an agent accepts. Files with the extra `endings` count as documents.
 
-    Without `max_bytes` the server's limit applies. In mode `always` pages contain up to `quote_tokens` of documents.
-    `urls` are the hosts that files may be fetched from, such as `example.com`, `*.example.com` or `*` for all (D7).
+    Without `max_bytes`, the server's limit applies. In mode `always`, pages contain up to `quote_tokens` of documents.
+    `urls` are the hosts from which files may be fetched, such as `example.com`, `*.example.com` or `*` for all (D7).
     """
 
     is_on: bool = False
@@ -38,7 +38,7 @@ class FileInput:
 
     @property
     def takes_documents(self) -> bool:
-        """Return True if documents are accepted, all or only those with extra endings."""
+        """Return True if documents are accepted, either all documents or only files with extra endings."""
         return self.is_on and (self.documents or bool(self.endings))
 
     def takes(self, kind: FileKind) -> bool:
@@ -55,7 +55,7 @@ class FileInput:
             types = ", ".join(field for one, field in FIELDS.items() if self.takes(one)) or "nothing"
             return f"this agent accepts no {FIELDS[kind]}; it accepts {types}"
         formats = format_by_ending(ending)
-        # Text is accepted, and known formats whose bytes match.
+        # Accept text files, and known formats if their bytes match.
         is_document = formats is not None and formats.kind == "document" and mime_type != UNKNOWN
         is_accepted = is_extra or is_document or mime_type.startswith("text/")
         if kind == "document" and ending and not is_accepted:
@@ -69,5 +69,5 @@ OFF = FileInput()
 
 
 def with_reading(tools: Sequence[str], takes_documents: bool) -> tuple[str, ...]:
-    """Return an agent's tool names, with the document reader if users may attach documents (F5)."""
+    """Return the names of an agent's tools. Include the document reader if users may attach documents (F5)."""
     return (*tools, READING) if takes_documents and READING not in tools else tuple(tools)

@@ -14,7 +14,7 @@ from recto.page.fold.fold_settings import CostSettings, FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule
 
-# A hundred years: no session is older.
+# Maximum age: a hundred years. No session is older.
 LONGEST_MINUTES = 60 * 24 * 365 * 100
 ToolNames = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 TableT = TypeVar("TableT", bound=Table)
@@ -24,7 +24,7 @@ Minutes = Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)]
 
 
 def on_or_off(value: object) -> object:
-    """Convert a boolean to a table that only has `on`."""
+    """Convert a boolean to a table that contains only `on`."""
     return {"on": value} if isinstance(value, bool) else value
 
 
@@ -104,7 +104,7 @@ class Fold(fold_table(RULES)):
 
 
 def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule] = RULES) -> FoldSettings:
-    """Return the settings, overridden by those of a table."""
+    """Return the settings, overridden by the values of a table."""
     case = settings.project.case_sensitive if fold.case_sensitive is None else fold.case_sensitive
     project = Project(root=settings.project.root if fold.root is None else fold.root, case_sensitive=case)
     tables = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
@@ -119,7 +119,7 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
             fields["max_age"] = timedelta(minutes=cast("float", fields.pop("minutes")))
         changed[rule.name] = replace(old_rule or rule, **{name: frozen(value) for name, value in fields.items()})
     hint = settings.recall_hint if fold.recall_hint is None else fold.recall_hint
-    # Fold by cost if the table requests it, or if it is on and not switched off.
+    # Fold by cost if the table requests that, or if the given settings do and the table sets no mode.
     mode = fold.mode or ("cost" if settings.cost else "eager")
     fields = cast("dict[str, object]", fold.cost.model_dump(exclude_none=True))
     changes = {name: frozen(value) for name, value in fields.items()}

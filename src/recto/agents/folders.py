@@ -1,4 +1,4 @@
-"""Loading of all agents in a folder. Broken agents are left out."""
+"""Loading of all agents in a folder. Broken agents are omitted."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ class LoadedAgents(Mapping[str, Agent]):
 def load_agents(
     folder: Path | None, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None
 ) -> LoadedAgents:
-    """Load the shipped agents and those of a folder, which replace shipped ones of the same name, even if broken.
-    An agent's own `limits` take precedence. Without a toolbox, tool names are not checked. With `only`, folders of
-    other agents are not read.
+    """Load the shipped agents and the agents of a folder.
+
+    An agent of the folder replaces a shipped agent of the same name, even if it is broken. An agent's own `limits` take
+    precedence. Without a toolbox, tool names are not checked. With `only`, the folders of other agents are not read.
     """
     shipped = load_folder(SHIPPED, limits, tools, only=only)
     if folder is None:
         return shipped
     own = load_folder(folder, limits, tools, only=only)
-    # Replacing a shipped agent replaces its variants in other languages too.
+    # An agent that replaces a shipped one also replaces its variants in other languages.
     names = {*own.broken, *[path.name for path in own.folders.values()]}
     shipped_names = [name for name in shipped if name in own or names.isdisjoint((name, shipped.folders[name].name))]
     return LoadedAgents(
@@ -66,7 +67,7 @@ def load_agents(
 
 
 def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None) -> LoadedAgents:
-    """Load the agents of a folder without the shipped ones. Raises SettingsError if it cannot be read."""
+    """Load the agents of a folder without the shipped agents. Raise SettingsError if the folder cannot be read."""
     try:
         folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     except OSError as error:

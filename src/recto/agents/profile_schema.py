@@ -1,7 +1,7 @@
 """Validation of user profiles against an agent's JSON Schema, field by field.
 
-All agents share a profile, and it grows over time. So missing and unknown fields are valid; each known field must match
-its schema.
+All agents share a profile, which grows over time. Therefore missing and unknown fields are valid, and each known field
+must match its schema.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from recto.config.table_check import dotted, line_of, short
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.json import Json, load_object
 
-# Slow to import, and few agents have a schema.
+# Imported on use, because the import is slow and few agents have a schema.
 if TYPE_CHECKING:
     import jsonschema_rs
 
 PROBLEMS_SHOWN = 10
 PROBLEM_SHOWN = 300
 MOST_BACKTRACKING = 10_000
-# The validator copies the value for each error. Only the first error of longer profiles is reported.
+# Maximum size of a profile for which all errors are reported. The validator copies the value for each error, so only
+# the first error of a larger profile is reported.
 LONGEST_CHECKED_WHOLE = 16_384
 _log = logging.getLogger("recto.agents")
 
@@ -54,7 +55,7 @@ def check_profile(fields: Mapping[str, Json], schema: str) -> str | None:
         return None
     names, validator = validation
     profile = {name: value for name, value in fields.items() if name in names}
-    # Errors without a path are about the whole profile, such as missing fields.
+    # Ignore errors without a path, which concern the whole profile, such as missing fields.
     errors: Iterable[jsonschema_rs.ValidationError] = ()
     if len(str(profile)) <= LONGEST_CHECKED_WHOLE:
         errors = validator.iter_errors(profile)

@@ -1,7 +1,7 @@
 """Choice of the language variant of an agent for a new thread (C4).
 
-The language of the message decides, else the browser's `Accept-Language`, else the agent stays as it is. The choice
-applies only to requests that name no agent; a thread keeps its agent.
+The language of the message decides, else the browser's `Accept-Language`. Without either, the agent does not change.
+The choice applies only to requests that name no agent. A thread keeps its agent.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from recto.agents.agent import Agent
 from recto.conversation.locale import language
 
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# Japanese text contains Han characters too, and Korean text may.
+# Letters of Japanese and Korean. Japanese text contains Han characters too, and Korean text may.
 OTHER_CJK = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af\u1100-\u11ff]")
 LATIN = re.compile("[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 BETWEEN_WORDS = re.compile(f"[\\s，。！？、；：]|{HAN.pattern}")
 AROUND_WORDS = ".,;:!?\"'“”‘’()[]<>*_~…"
-# Chinese text may contain foreign words (`用 React 写一个 hook`). With more than this many per character, the text is
-# foreign and quotes Chinese.
+# Maximum foreign words per Chinese character of a text in Chinese (`用 React 写一个 hook`). A text with more is foreign and
+# quotes Chinese.
 QUALITY_PARTS = 2
 
 
@@ -35,7 +35,10 @@ def choose_agent(agents: Mapping[str, Agent], name: str, words: str, accept: str
 
 
 def language_of(words: str) -> str | None:
-    """Return the language of a text, `zh` or `en`, by its letters; None if unclear. Addresses and code do not count."""
+    """Return the language of a text, `zh` or `en`, by its letters. Return None if it is unclear.
+
+    Ignore addresses and code.
+    """
     han = len(HAN.findall(words))
     parts = (part.strip(AROUND_WORDS) for part in BETWEEN_WORDS.split(words))
     latin = sum(LATIN.fullmatch(part) is not None for part in parts)

@@ -11,7 +11,7 @@ from recto.config.access_settings import NETWORKS
 from recto.config.setting import COUNT, COUNT_OR_ZERO, DAYS, SECONDS, Range, setting
 
 MEBIBYTE, GIBIBYTE = 2**20, 2**30
-# More children do not read faster: a document is read page by page on demand.
+# Maximum number of child processes. More do not read faster, because a document is read page by page on demand.
 MOST_CHILDREN = 4
 BUBBLEWRAP = "bwrap"
 _LANGUAGES = re.compile(r"[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*")
@@ -39,7 +39,7 @@ class FileSettings:
 class UploadRules(FileSettings):
     """Limits of uploads and quotas of a user.
 
-    `seconds` limits silence and the total time of all form fields; `form_seconds` limits a whole form.
+    `seconds` limits pauses in the upload and the total time of all form fields; `form_seconds` limits a whole form.
     """
 
     at_once: int = setting(100, "Concurrent uploads.", COUNT, name="uploads")
@@ -61,11 +61,11 @@ class UploadRules(FileSettings):
 class ParseLimits:
     """Limits of parsing one document.
 
-    `seconds` counts only while the child works. `ocr_seconds` is added once a scan is being recognised.
+    `seconds` counts only while the child works. Once a scan is being recognised, `ocr_seconds` is added.
     """
 
     seconds: float = setting(60.0, "Seconds to parse one document.", SECONDS, name="parse_seconds")
-    # The minimum a parser needs before it reads anything.
+    # `least` is the memory that a parser needs before it reads anything.
     memory_bytes: int = setting(
         512 * MEBIBYTE,
         "Bytes of memory for parsing one document.",
@@ -83,7 +83,7 @@ class ParseLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentSettings:
-    """Document parsing and its cache. A document that failed is not parsed again for `failures_seconds`."""
+    """Document parsing and its cache. After a failure, a document is not parsed again for `failures_seconds`."""
 
     limits: ParseLimits = ParseLimits()
     ocr: str = setting(
@@ -105,9 +105,9 @@ class DocumentSettings:
 class PoolSettings:
     """Parser processes.
 
-    `of_user` limits the concurrent documents of a user; 0 derives it from the number of children. Up to `waiting_bytes`
-    of documents wait in `folder` (by default the temporary folder). A child is replaced after `documents` documents;
-    only one idle child stays.
+    `of_user` limits the concurrent documents of a user; 0 derives the limit from the number of children. Up to
+    `waiting_bytes` of documents wait in `folder` (by default the temporary folder). A child is replaced after
+    `documents` documents. Only one idle child keeps running.
     """
 
     children: int = setting(
@@ -134,18 +134,21 @@ class PoolSettings:
 
     @property
     def places(self) -> int:
-        """Number of documents parsed at a time."""
+        """Maximum number of documents parsed at the same time."""
         return self.children or min(MOST_CHILDREN, max(2, os.cpu_count() or 1))
 
     @property
     def places_of_user(self) -> int:
-        """Number of documents of one user parsed at a time."""
+        """Maximum number of documents of one user parsed at the same time."""
         return self.of_user or max(1, self.places - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutboundSettings:
-    """Limits of fetching files from urls that an agent's `urls` allow. `idle_seconds` limits silence."""
+    """Limits of fetching files from urls that an agent's `urls` setting allows.
+
+    `idle_seconds` limits pauses in the transfer.
+    """
 
     at_once: int = setting(16, "Files fetched at once.", COUNT, name="fetches")
     of_user: int = setting(4, "Files fetched at once per user.", COUNT, name="user_fetches")

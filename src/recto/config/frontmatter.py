@@ -15,7 +15,7 @@ FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class MarkdownFile:
-    """Settings, body, and the line where the settings end."""
+    """Settings, body, and the number of the line that ends the settings."""
 
     settings: Values = Values()
     body: str = ""
@@ -23,7 +23,10 @@ class MarkdownFile:
 
 
 def read_document(raw: bytes, *, strict: bool = True) -> MarkdownFile:
-    """Return the settings and the body. All faults are in the settings; `strict` is that of `read_yaml`."""
+    """Return the settings and the body. The settings contain all faults.
+
+    `strict` has the same meaning as in `read_yaml`.
+    """
     text = _decode(raw)
     if isinstance(text, Fault):
         return MarkdownFile(settings=Values(faults=(text,)))
@@ -50,7 +53,7 @@ def read_settings(raw: bytes) -> Values:
 
 
 def _decode(raw: bytes) -> str | Fault:
-    """Return the text without byte order mark, with `\\n` line ends."""
+    """Return the text without a byte order mark and with `\\n` line ends."""
     if len(raw) > LONGEST:
         return Fault(line=1, text=f"it has more than {LONGEST} bytes. Shorten it.")
     try:

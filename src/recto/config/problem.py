@@ -27,11 +27,11 @@ class FileProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A problem in a line of a text, counted from 1. The file is not known yet."""
+    """A problem in a line of a text, counted from 1, before the file is known."""
 
     line: int
     text: str
 
     def in_file(self, file: Path) -> FileProblem:
-        """Return the problem of a file."""
+        """Return this fault as a problem of a file."""
         return FileProblem(file=file, line=self.line, text=self.text)

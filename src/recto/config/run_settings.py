@@ -9,7 +9,7 @@ from recto.config.setting import COUNT, COUNT_OR_ZERO, DAYS, SECONDS, SECONDS_OR
 from recto.conversation.messages import ToolCalling
 from recto.errors import SettingsError
 
-# Actions that need approval: edits and commands, commands, none.
+# Modes by the actions that need approval. `ask`: edits and commands; `edits`: commands; `full`: none.
 Mode: TypeAlias = Literal["ask", "edits", "full"]
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 
@@ -158,7 +158,7 @@ class DispatchSettings:
 
     After `grace` seconds the dispatcher cancels running steps and releases their runs. `look` is the polling interval
     of the queue. `pause` is the pause of a run after a failed store write, and the longest pause between attempts to
-    release or renew. `share` limits a user's concurrent runs; `lease` is the lease of a claim.
+    release or renew. `share` limits a user's concurrent runs. `lease` is the duration of a claim.
     """
 
     slots: int = setting(200, "Concurrent runs; others wait.", COUNT_OR_ZERO, name="runs")
@@ -184,13 +184,13 @@ class DispatchSettings:
 
     @property
     def slots_of_user(self) -> int:
-        """Number of concurrent runs of one user."""
+        """Maximum number of concurrent runs of one user."""
         return self.share or max(1, self.slots // 4)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Limits of waiting runs and of one user. 0 sets no limit."""
+    """Limits of waiting runs, and limits of one user. 0 sets no limit."""
 
     thread_queue: int = setting(50, "Runs that may wait per thread; 0 sets no limit.", COUNT_OR_ZERO)
     queue: int = setting(10_000, "Runs that may wait on the whole server; 0 sets no limit.", COUNT_OR_ZERO)
@@ -232,13 +232,13 @@ class SuggestionSettings:
     )
 
 
-# For callers that admit runs without a server.
+# No limits, for callers that admit runs without a server.
 UNBOUNDED = Bounds(thread_queue=0, queue=0, user_runs=0, user_tokens=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecorderSettings:
-    """Buffering of deltas. A model that writes more than `most` characters before a commit waits for it."""
+    """Buffering of deltas. If a model writes more than `most` characters before a commit, it waits for the commit."""
 
     interval: float = setting(
         0.04,
@@ -254,8 +254,8 @@ class RecorderSettings:
 class HubSettings:
     """Delivery of events to readers.
 
-    `tail` is the number of a run's newest events in memory, `page` the number read at once, `look` the polling interval
-    for runs of other processes.
+    `tail` is the number of a run's newest events in memory. `page` is the number of events read together. `look` is the
+    polling interval for runs of other processes.
     """
 
     heartbeat: float = setting(

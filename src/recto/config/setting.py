@@ -1,7 +1,8 @@
 """Fields of settings dataclasses: default, description and allowed range.
 
-Settings dataclasses form one tree. The name of a setting in the environment, in `recto.toml` and on the command line is
-the field's, unless the field gives another; names are unique in the tree. A field without `setting` is internal.
+Settings dataclasses form one tree. A setting has the same name in the environment, in `recto.toml` and on the command
+line: the name of its field, unless the field sets another. Names are unique in the tree. A field without `setting` is
+internal.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import reduce
 from types import NoneType
 from typing import Literal, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
-# The hidden part of a secret: all of it, the part after the colon of each pair, or the password of a url.
+# Hidden part of a secret: the whole value, the part after the colon of each pair, or the password of a url.
 Secrecy: TypeAlias = Literal["whole", "pairs", "url"]
 TreeT = TypeVar("TreeT")
 ValueT = TypeVar("ValueT")
@@ -23,7 +24,7 @@ _KEY = "setting"
 class Range:
     """Allowed values: a number from `least`, or above `above`, to `most`; or text of at least `characters` characters.
 
-    `check` returns its text, or raises ValueError with the allowed values.
+    `check` returns the text, or raises ValueError with the allowed values.
     """
 
     least: int | None = None
@@ -35,10 +36,10 @@ class Range:
 
 COUNT = Range(least=1)
 COUNT_OR_ZERO = Range(least=0)
-# A year. Larger values are mistakes, and overflow the calendar.
+# Maximum is a year. Larger values are mistakes and would overflow the calendar.
 SECONDS = Range(above=0, most=31_536_000)
 SECONDS_OR_ZERO = Range(least=0)
-# A century, for the same reason.
+# Maximum is a century, because larger values are mistakes and would overflow the calendar.
 DAYS = Range(least=0, most=36_500)
 NAME = Range(characters=1)
 SECRET = Range(characters=16)
@@ -46,7 +47,7 @@ SECRET = Range(characters=16)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting of a tree. `path` leads to its field; `kind` is the field's type without None."""
+    """One setting of a tree. `path` leads to its field; `kind` is the type of the field without None."""
 
     name: str
     path: tuple[str, ...] = ()
@@ -78,12 +79,15 @@ def settings_of(tree: type, path: tuple[str, ...] = ()) -> Iterator[Setting]:
 
 
 def values_of(tree: object) -> dict[str, object]:
-    """Return the value of each setting in a tree by name."""
+    """Return the values of all settings in a tree, by name."""
     return {one.name: reduce(getattr, one.path, tree) for one in settings_of(type(tree))}
 
 
 def make_tree(tree: type[TreeT], values: Mapping[str, object], **others: object) -> TreeT:
-    """Return a tree of the given values and defaults; `others` sets fields that are no settings."""
+    """Return a tree with the given values; missing settings get defaults.
+
+    `others` sets fields that are not settings.
+    """
     hints = get_type_hints(tree)
     arguments: dict[str, object] = dict(others)
     for one in fields(cast("type", tree)):

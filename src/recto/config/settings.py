@@ -79,7 +79,7 @@ class Limits(Table):
     confirm_seconds: Seconds = Field(default=86_400, description="Seconds a person may take to approve a tool call.")
 
     def with_given(self, other: Limits) -> Limits:
-        """Return these limits, overridden by the values that were set explicitly in the other."""
+        """Return a copy of these limits, overridden by the values that were set explicitly in `other`."""
         return self.model_copy(update=explicit_values(other))
 
 
@@ -171,26 +171,26 @@ class ServerSettings:
     network: NetworkSettings = NetworkSettings()
     pictures: PictureSettings = PictureSettings()
     limits: Limits = Limits()
-    # State of the default folder `agents`: its agents are used, it has none, or (None) it does not exist.
+    # State of the default folder `agents`: its agents are used, it contains no agents, or it does not exist (None).
     agents_here: Literal["used", "empty"] | None = None
-    # True if agents that name a model use this model instead, as when trying one out.
+    # True if agents that name a model use the server's model instead, as in a trial.
     has_one_model: bool = False
     # The file these settings were read from, if it exists.
     config_file: Path = Path("recto.toml")
 
     @property
     def run_agent(self) -> str:
-        """Agent of a run that names none, in a thread without an agent (C4)."""
+        """Agent of a run that does not name one, in a thread without an agent (C4)."""
         return self.agent or "chat"
 
     @property
     def chat_agent(self) -> str:
-        """Agent of a run on `/chat` that names none."""
+        """Agent of a run on `/chat` that does not name one."""
         return self.agent or "vibe"
 
     @property
     def files_folder(self) -> Path:
-        """Folder of files when no external storage is set."""
+        """Folder for files if no external storage is set."""
         return self.data / "files"
 
     @property
@@ -210,7 +210,7 @@ class ServerSettings:
 
     @property
     def placeholders_folder(self) -> Path:
-        """Folder of records about placeholders that exist in workspaces only while commands run."""
+        """Folder for records of placeholders, which exist in workspaces only while commands run."""
         return self.data / "placeholders"
 
 

@@ -1,4 +1,4 @@
-"""Validation of settings that people write: every fault has its line, the value and the allowed range."""
+"""Validation of settings that people write. Each fault contains its line, the value and the allowed range."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from recto.config.yaml_values import Values, YamlPath
 
 MAX_VALUE_LENGTH = 100
-# Placeholder for user-chosen names at the end of a path.
+# Placeholder for user-chosen names in the last place of a path.
 ANY = "*"
-# Allowed values by pydantic error type; names in braces are bounds.
+# Texts about the allowed values, by pydantic error type. Names in braces are bounds.
 ALLOWED: Mapping[str, str] = {
     "string_type": "it is text; put it in quotes",
     "int_type": "it is a whole number",
@@ -55,13 +55,13 @@ def require(is_valid: Callable[[str], object], allowed: str) -> AfterValidator:
 
 
 def matching(pattern: re.Pattern[str], allowed: str) -> AfterValidator:
-    """Return a validator for texts that match a pattern as a whole."""
+    """Return a validator of texts that must match a pattern completely."""
     return require(pattern.fullmatch, allowed)
 
 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
-# A year. Larger values are mistakes, and overflow the calendar.
+# A year in seconds. Larger values are mistakes and would overflow the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Zone = Annotated[str, AfterValidator(check_zone)]
 Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -78,9 +78,10 @@ Root = TypeVar("Root", bound=Table)
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm(Generic[Root]):
-    """Schema of a file's settings. `tables` maps paths below `root` to tables, to suggest names for unknown ones.
+    """Schema of a file's settings. `tables` maps paths below `root` to tables, to suggest names for unknown settings.
 
-    `mixed` states the allowed values where several types are allowed. Below the `free` names, null is a legal value.
+    `mixed` describes the allowed values of settings with several types. Below the names in `free`, null is a valid
+    value.
     """
 
     root: type[Root]
@@ -90,7 +91,7 @@ class TableForm(Generic[Root]):
 
 
 def check(values: Values, form: TableForm[Root]) -> tuple[Root, tuple[Fault, ...]]:
-    """Return the table and all faults. Invalid values get their defaults."""
+    """Return the table and all faults. Invalid values are replaced by their defaults."""
     empty = [place for place in values.lines if _is_empty(values.values, place, form.free)]
     faults = [Fault(line=values.lines[place], text=NO_VALUE.format(name=dotted(place))) for place in empty]
     try:
@@ -114,7 +115,7 @@ def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]
                 value = value[step]
             case list(), int() if step < len(value):
                 value = value[step]
-            # A name that is set twice may have lines of both values.
+            # If a name is set twice, the recorded lines may belong to either value.
             case _:
                 return False
     return value is None
@@ -142,7 +143,7 @@ def _allowed(details: ErrorDetails) -> str:
 
 
 def nearest(name: str, names: Collection[str]) -> str:
-    """Return the end of a sentence that suggests and lists known names."""
+    """Return the end of an error text, which suggests and lists known names."""
     near = get_close_matches(name.lower(), names, n=1)
     mean = f"; did you mean {near[0]}?" if near else ";"
     return f"{mean} Known: {', '.join(sorted(names)) or 'none'}"
@@ -166,6 +167,6 @@ def dotted(place: YamlPath) -> str:
 
 
 def short(text: str) -> str:
-    """Return the text on one line, shortened."""
+    """Return the text on one line, shortened if necessary."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_VALUE_LENGTH else f"{line[:MAX_VALUE_LENGTH]} ..."

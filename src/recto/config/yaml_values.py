@@ -1,7 +1,7 @@
 """YAML reader that returns plain values with their lines.
 
 Words follow YAML 1.2: `true` and `false` are booleans; `yes`, `on` and dates are text. Aliases, tags and duplicate
-names are faults, or warnings in files that others wrote.
+names are faults. In files that others wrote, they are only warnings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recto.conversation.json import Json, scrub
 YamlPath: TypeAlias = tuple[str | int, ...]
 
 MAX_DEPTH = 32
-# Values that aliases may repeat in one text. Nested aliases grow exponentially.
+# Maximum number of values that aliases repeat in one text, because nested aliases grow exponentially.
 MAX_ALIASED = 10_000
 MAX_NUMBER = 2**63 - 1
 MAX_SHOWN = 60
@@ -36,9 +36,9 @@ WORDS: Mapping[str, Json] = {
 END_OF_LINE = re.compile("\n")
 INTEGER = re.compile(r"[-+]?[0-9]+")
 DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-# Syntax that the C parser and the Python parser treat differently.
+# Syntax that the C parser and the Python parser interpret differently.
 DIFFERENT_SYNTAX = re.compile("[\t?!\ufeff]|[|>]#")
-# A line that begins a setting: it is not indented, and its name is a word.
+# A line that begins a setting: it is not indented, and its name is a single word.
 SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63})[ \t]*:(?:[ \t]+(?P<rest>.*))?")
 BLOCK = re.compile(r"[|>][-+0-9]*")
 QUOTATION = re.compile(r"'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"")
@@ -48,9 +48,10 @@ QUOTES = "text with `: `, ` #` or a sign at its start goes in quotes"
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """Values of a YAML text. `lines` maps the path of each value to its line, `names` that of each name.
+    """Values of a YAML text.
 
-    `unread` lists the paths of invalid values.
+    `lines` maps the path of each value to its line; `names` maps the same path to the line of the name. `unread` lists
+    the paths of invalid values.
     """
 
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -61,7 +62,7 @@ class Values:
     unread: tuple[YamlPath, ...] = ()
 
 
-# An agent in two languages reads most of its files twice.
+# Cached, because an agent in two languages reads most of its files twice.
 @lru_cache(maxsize=256)
 def read_yaml(text: str, *, first_line: int, strict: bool = True) -> Values:
     """Return the values of a YAML mapping. Lines count from `first_line`; only `\\n` ends a line.
@@ -88,8 +89,11 @@ def read_yaml(text: str, *, first_line: int, strict: bool = True) -> Values:
 
 
 def _read_mapping(text: str, first_line: int, *, strict: bool) -> Values:
-    """Return the values of a whole text, or only faults. Without `strict`, faults that leave values are warnings."""
-    # One pass serves checks and values: parsing dominates the time.
+    """Return the values of a whole text, or only faults.
+
+    Without `strict`, a fault that leaves the values readable is a warning.
+    """
+    # Use one pass for checks and values, because parsing takes most of the time.
     events: list[yaml.Event] = []
     line_ends = LineEnds(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first_line)
     faults = tuple(_check_events(text, line_ends, events))
@@ -116,8 +120,11 @@ def _read_mapping(text: str, first_line: int, *, strict: bool) -> Values:
 
 
 def _check_events(text: str, line_ends: LineEnds, events: list[yaml.Event]) -> Iterator[Fault]:
-    """Yield faults and collect events. No value is built yet, so none can grow."""
-    # The parser checks that all text is printable before it starts.
+    """Yield faults and collect events.
+
+    Do not build values yet, because nested aliases would make them grow exponentially.
+    """
+    # Position of the newest event. It stays 0 if the parser finds an unprintable character, which it checks first.
     index = 0
     try:
         for event, index in parse(text):
@@ -138,30 +145,31 @@ def _check_events(text: str, line_ends: LineEnds, events: list[yaml.Event]) -> I
         yield Fault(line=line, text=f"it is not YAML: {problem}; {QUOTES}.")
     except _LimitExceeded as error:
         yield Fault(line=line_ends.line_at(index), text=str(error))
-    # An escape beyond the last character, or an invalid version number.
+    # Raised for an escape beyond the last character, or an invalid version number.
     except (ValueError, OverflowError):
         yield Fault(line=line_ends.line_at(index), text="it is not YAML: an escape or a number is too large.")
 
 
 class _Parser(Protocol):
-    """The used methods of a PyYAML loader, which is untyped."""
+    """The methods of a PyYAML loader that are used here, because PyYAML has no types."""
 
     def check_event(self) -> bool: ...
     def get_event(self) -> yaml.Event: ...
 
 
 class _LimitExceeded(Exception):
-    """Too many levels or documents."""
+    """Raised for too many levels or documents."""
 
 
 class _BadAlias(Exception):
-    """An alias to an unknown value, or to more values or levels than allowed."""
+    """Raised for an alias to an unknown value, or to more values or levels than allowed."""
 
 
 def parse(text: str) -> Iterator[tuple[yaml.Event, int]]:
-    """Return events with their positions. The C parser, ten times as fast, reads syntax that both parsers treat alike.
+    """Return events with their positions.
 
-    The Python parser reports the errors.
+    The C parser is ten times as fast; it reads syntax that both parsers interpret alike. The Python parser reads other
+    syntax and reports the errors.
     """
     if not DIFFERENT_SYNTAX.search(text):
         with suppress(yaml.YAMLError, ValueError, OverflowError, _LimitExceeded):
@@ -234,7 +242,7 @@ class _ValueBuilder:
         anchor = cast("str", getattr(event, "anchor", None))
         match event:
             case yaml.AliasEvent():
-                # A value inside itself is not among the anchors yet.
+                # An alias inside its own value is unknown here, because the anchor is stored after the value.
                 if anchor not in self.anchors:
                     raise _BadAlias
                 count, levels = _measure(self.anchors[anchor])
@@ -254,7 +262,7 @@ class _ValueBuilder:
         return value
 
     def _scalar(self, event: yaml.ScalarEvent, path: YamlPath) -> Json:
-        """Return the value of a plain or quoted scalar. A number that is too large is text, and a fault."""
+        """Return the value of a plain or quoted scalar. A number that is too large becomes text, with a fault."""
         text = scrub(cast("str", event.value))
         if event.style:
             return text
@@ -275,7 +283,7 @@ class _ValueBuilder:
 
 
 def _measure(value: Json) -> tuple[int, int]:
-    """Return the number of values in a value, itself included, and its levels."""
+    """Return the number of values in a value, including the value itself, and the number of levels."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     sizes = [_measure(item) for item in items]
     return 1 + sum(count for count, _ in sizes), max((levels + 1 for _, levels in sizes), default=0)
@@ -283,7 +291,10 @@ def _measure(value: Json) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class LineEnds:
-    """Line ends of a text, and the number of its first line. YAML knows more line ends than editors do."""
+    """Line ends of a text, and the number of its first line.
+
+    YAML recognises more line ends than editors do.
+    """
 
     ends: Sequence[int]
     first: int

@@ -1,6 +1,6 @@
 """Anthropic messages: request options, and a reader of streamed replies. Pure.
 
-Signed thinking goes back to the model that produced it, so the reader keeps each such block unchanged.
+Signed thinking goes back to the model that produced it, so the reader stores each signed block unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from recto.models.wire_protocol import (
 )
 from recto.page.wire.anthropic import WIRE
 
-# Recto cannot continue a paused turn, so it counts as unfinished, like one at its token limit.
+# A paused turn counts as unfinished, like a turn at its token limit, because Recto cannot continue it.
 FINISHES: Mapping[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -54,13 +54,13 @@ ERROR_TYPES: Mapping[int, str] = {
     503: "overloaded_error",
     504: "timeout_error",
 }
-# The API requires a limit. Every model since Claude 4 accepts this one.
+# Token limit if the agent sets none, because the API requires a limit. Every model since Claude 4 accepts this one.
 MAX_TOKENS = 32_000
 CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-# Since this version a model decides how long it thinks; earlier ones get a token budget.
+# First version whose models decide how long they think. Earlier models get a token budget.
 ADAPTIVE: ModelVersion = (4, 6)
-# Since this version models reject a temperature.
+# First version whose models reject a temperature.
 NO_TEMPERATURE: ModelVersion = (4, 7)
 HIGHEST_TEMPERATURE = 1.0
 EFFORTS: Mapping[Effort, str] = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
@@ -103,7 +103,7 @@ class MessagesReader:
 
     @property
     def finished(self) -> bool:
-        """True after a reason to stop: no more of the reply may follow."""
+        """True after a finish reason: the reply is complete."""
         return bool(self._reason)
 
     def read(self, data: bytes) -> Iterator[Delta]:
@@ -177,7 +177,7 @@ class MessagesReader:
             yield from _say(block, kind, text_of(delta.get(WORDS[kind])))
 
     def _close(self, block: _Block) -> Iterator[Delta]:
-        """Yield the arguments of a call without deltas: those of its start event."""
+        """Yield the arguments of the start event, for a call without deltas."""
         if block.kind == "tool_use" and not block.words("input_json_delta"):
             yield from _say(block, "input_json_delta", dump(object_of(block.start.get("input"))).decode())
 
@@ -281,7 +281,7 @@ def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
         return None
     if version >= ADAPTIVE:
         return VISIBLE_THINKING
-    # Thinking counts towards the token limit: half of it stays for the answer.
+    # Thinking counts towards the token limit, so it gets at most half of the limit.
     budget = min(BUDGETS[effort], (sampling.max_tokens or MAX_TOKENS) // 2)
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
 
@@ -301,7 +301,7 @@ ANTHROPIC_MESSAGES = WireProtocol(
     path="/v1/messages",
     key_header="x-api-key",
     key_form="{key}",
-    # The last block is always a cache breakpoint; the page itself sets the others.
+    # The last block is always a cache breakpoint. The page itself sets the other breakpoints.
     options={"stream": True, "max_tokens": MAX_TOKENS, "cache_control": {"type": "ephemeral"}},
     request_options=_request_options,
     reader=MessagesReader,

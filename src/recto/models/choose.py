@@ -28,10 +28,11 @@ CHAT_FORM = "it is the address before /chat/completions, such as http://127.0.0.
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """Provider of models: its protocol, and the settings of its address and key.
+    """A provider of models: its protocol, and the settings of its address and key.
 
-    `url_form` describes a valid address in errors. `url_tail` is an end of it that the path repeats.
-    Models that `may_be_small` write calls in their own formats and seldom activate a skill by themselves.
+    `url_form` describes a valid address in errors. `url_tail` is removed from the end of an address, because the path
+    of the protocol repeats it. Models that `may_be_small` write calls in their own formats and seldom activate a skill
+    by themselves.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Provider:
 
     @property
     def form(self) -> str:
-        """The form of its model names, and the setting they need."""
+        """The form of the provider's model names, and the setting that these models need."""
         return f"{self.name}:NAME (with {self.key_setting if self.needs_key else self.url_setting})"
 
 
@@ -111,7 +112,7 @@ def choose_model(
     timeouts: Timeouts | None = None,
     network: Network | None = None,
 ) -> Model:
-    """Return the model of this name, with its address and key from the environment. It connects on first use."""
+    """Return the model of this name, with its address and key from the environment. The model connects on first use."""
     if name == DEMO:
         from recto.models.demo.demo_model import DemoModel  # imported here: servers with a real model need not load it
 
@@ -140,9 +141,9 @@ def with_defaults(agent: Agent, model: str, calling: ToolCalling | None) -> Agen
 
 
 def request_head(name: str, url: str | None = None) -> RequestHead:
-    """Return the URL and headers of a model's requests, with a variable in place of the key. Omit a `url` of None.
+    """Return the URL and headers of a model's requests, with a variable in place of the key.
 
-    A model of an unknown provider counts as compatible.
+    Omit a `url` of None. Treat a model of an unknown provider as an OpenAI-compatible one.
     """
     provider_name, _, model = name.partition(":")
     provider = BY_NAME.get(provider_name, PROVIDERS[-1])
@@ -193,7 +194,7 @@ def _url(environment: Mapping[str, str], provider: Provider) -> str:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         good = False
-    # Checked first: the errors below show the value.
+    # Check this first, because the errors below show the value.
     if "@" in url:
         allowed = f"it must not contain a name or password; set a key with {provider.key_setting}"
         raise SettingsError(name=setting, value=HIDDEN, allowed=allowed)

@@ -1,4 +1,4 @@
-"""Deltas that arrived together, joined into fewer: later steps cost per delta. Pure."""
+"""Joining of deltas that arrived together, because the later steps cost time per delta. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def join_deltas(deltas: Iterable[Delta]) -> Iterator[Delta]:
     pieces: list[str] = []
     for delta in deltas:
         if type(delta) is TextDelta and type(last) is TextDelta:
-            # Most deltas are text.
+            # Fast path: most deltas are text.
             pieces.append(delta.text)
             continue
         words = _words(delta)

@@ -1,7 +1,7 @@
-"""A model behind an HTTP endpoint: sends the bytes of a page unchanged and reads the streamed reply.
+"""A model behind an HTTP endpoint, which receives the bytes of a page unchanged and streams the reply.
 
-A reply is complete after the stream's end event, or after the model's reason to stop and a body that ended within its
-framing.
+A reply is complete after the stream's end event. It is also complete if the model gave a finish reason and the body
+ended within its framing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recto.page.wire.base import Target
 OK = 200
 ERROR_BYTES = 64 * 1024
 JSON_BYTES = 16 * 1024 * 1024
-# Seconds for the body to end after the reply. A connection that takes longer is closed, others are reused.
+# Seconds to wait for the end of the body after the reply. A connection that takes longer is closed; others are reused.
 LINGER = 0.1
 
 
@@ -107,7 +107,7 @@ class EndpointModel:
             if answer.header(b"content-encoding").lower() not in ("", "identity"):
                 problem = "the answer is compressed, though the request excluded that"
                 raise WireError(where="Content-Encoding", problem=problem)
-            # Plain JSON is one event.
+            # A plain JSON reply counts as one event.
             is_json = answer.header(b"content-type").partition(";")[0].strip().lower() == "application/json"
             read, split = partial(_beginning, answer, JSON_BYTES) if is_json else answer.read, EventReader().feed
             while not reader.done and (fragment := await read()):
@@ -126,7 +126,7 @@ class EndpointModel:
             if answer is not None:
                 problem = "the connection broke before the reply was whole."
                 raise ModelCutOff(model=self.name, problem=problem) from error
-            # Clients read this text, so it shows only the host.
+            # Show only the host, because clients read this text.
             problem = unreachable(urlsplit(self._url).hostname or "", error, self._endpoint.url_setting)
             raise ModelUnreachable(model=self.name, problem=problem) from error
         finally:
@@ -147,7 +147,7 @@ class EndpointModel:
         try:
             body = await _beginning(answer, ERROR_BYTES)
         except OSError:
-            # The status is enough for an error.
+            # The error needs only the status, so a body is not required.
             body = b""
         finally:
             answer.close()
@@ -157,7 +157,7 @@ class EndpointModel:
 
 
 def unreachable(host: str, error: OSError, url_setting: str) -> str:
-    """Return why a host cannot be reached, without credentials."""
+    """Return the reason why a host cannot be reached, without credentials."""
     if isinstance(error, ProxyRefused):
         return f"{host} cannot be reached: {error.summary}. Check the proxy."
     return f"{host} cannot be reached ({type(error).__name__}). Check {url_setting}."

@@ -1,6 +1,6 @@
 """Errors of providers: a status and an error body become a ModelError that says what to do. Pure.
 
-Also the delay before a retry; its random part is an argument.
+Also computes the delay before a retry; the random part of the delay is an argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recto.conversation.json import Json, load, scrub
 from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
 
 MESSAGE_LENGTH = 500
-# More doublings than any cap needs, few enough to avoid an overflow.
+# Maximum doublings of a delay: more than any cap needs, and few enough to avoid an overflow.
 DOUBLINGS = 60
 USUAL_BACKOFF = BackoffSettings()
 BUSY = 429
@@ -25,10 +25,11 @@ OVERLOADED = 529
 UNAVAILABLE = 503
 TOO_LARGE = 413
 BAD_REQUEST = 400
-# Temporary errors: a timeout, a conflict with another request. From 500 on the server failed.
+# Statuses of temporary errors (a timeout, a conflict with another request), and the first status of server errors.
 PASSING = (408, 409, 425)
 SERVER_FAULT = 500
-# Statuses that reject a page as too long: some servers use a server error or report it inside the stream.
+# Statuses that may mean that a page is too long. Some servers use a server error, or report the error inside the
+# stream.
 LONG_STATUSES = (400, 422, 500)
 TOO_LONG = re.compile(
     r"context[_ -]length|context window|context size|maximum context|max_context|exceed\w* (?:the )?context"
@@ -38,7 +39,8 @@ TOO_LONG = re.compile(
     r"|reduce the length of the (?:messages|prompt|input)|token limit exceeded|string_above_max_length",
     re.IGNORECASE,
 )
-# Without "you exceeded your current quota": some providers use it for a limit that ends within a minute.
+# The text "you exceeded your current quota" does not match, because some providers use it for a limit that ends within
+# a minute.
 NO_QUOTA = re.compile(r"insufficient_quota|billing_|insufficient (?:balance|credits)", re.IGNORECASE)
 # Names of errors inside a stream, and the equivalent status.
 PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = (
@@ -47,7 +49,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"server|overload|unavailable|timeout|api_error|internal", re.IGNORECASE), UNAVAILABLE),
     (re.compile(r"invalid|authentication|permission|not_found|unsupported", re.IGNORECASE), BAD_REQUEST),
 )
-# Statuses for an invalid request. A page that is too long raises PageTooLong instead.
+# Statuses of an invalid request. For a page that is too long, PageTooLong is raised instead.
 OF_THE_PAGE = (400, 422)
 STATUS = re.compile("[45][0-9]{2}")
 ADVICE = {401: "Check {key}.", 403: "Check {key} and its permissions.", 404: "Check the model's name and {url}."}
@@ -56,7 +58,7 @@ REDIRECTED = "it redirects to another address (status {status}). Set {url} to th
 
 @dataclass(frozen=True, kw_only=True)
 class Blame:
-    """Model of a failed call and the settings it depends on, for errors. `secret` is never shown."""
+    """The model of a failed call and the settings that it depends on, for errors. Errors never show `secret`."""
 
     model: str
     key_setting: str = "the key"
@@ -103,7 +105,7 @@ def error_type(status: int, types: Mapping[int, str]) -> str:
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds of a Retry-After header, a number or a date; None if it is neither."""
+    """Return the seconds of a Retry-After header, which is a number or a date. Return None for anything else."""
     if value is None:
         return None
     try:
@@ -162,10 +164,11 @@ def _field(error: Json, name: str) -> str:
 def delay(
     failures: int, retry_after: float | None = None, chance: float = 0.0, settings: BackoffSettings = USUAL_BACKOFF
 ) -> float:
-    """Return the seconds to wait after this many failures (1 is the first). `chance` in [0, 1) is the random part.
+    """Return the seconds to wait after this many failures (1 is the first).
 
-    Our own delay doubles, and half of it is random. A delay that the provider requests is kept in full, up to its cap,
-    plus a short random time, so that its clients do not all retry at once.
+    `chance` in [0, 1) is the random part. Our own delay doubles with each failure, and half of it is random. If the
+    provider requests a delay, wait that long, up to the provider's cap, plus a short random time, so that its clients
+    do not all retry together.
     """
     if retry_after is not None:
         return min(max(retry_after, 0.0), settings.retry_after_cap) + chance * settings.base

@@ -1,7 +1,7 @@
 """Gemini's generateContent: request options, and a reader of streamed replies. Pure.
 
 The stream has no end event, so the reader continues until the body ends. Signed parts go back to the model, so the
-reader keeps them and their places.
+reader stores them with their positions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ FINISHES: Mapping[str, FinishReason] = {
 # Finish reasons of a failed reply. A retry usually succeeds.
 BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-# Since this version a model takes a thinking level; earlier ones take a token budget, and the oldest do not think.
+# First version whose models take a thinking level, and first version whose models take a token budget. Earlier models
+# do not think.
 LEVELS: ModelVersion = (3, 0)
 BUDGETS_SINCE: ModelVersion = (2, 5)
 BUDGETS: Mapping[Effort, int] = {"minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
@@ -47,12 +48,15 @@ SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
 class ContentReader:
-    """Reader of one reply. `finished`: the model gave a reason to stop; the stream has no end event."""
+    """Reader of one reply.
+
+    `finished` is True once the model gave a finish reason, because the stream has no end event.
+    """
 
     def __init__(self, *, model: str, blame: Blame | None = None) -> None:
         self._model = model
         self._blame = blame or Blame(model=model)
-        # Text is collected in pieces: a reply may have many thousands.
+        # Text is collected in a list of pieces, because a reply may have many thousands.
         self._parts: list[AssistantPart | list[str]] = []
         self._calls: list[ToolCall] = []
         self._usage: Usage | None = None
@@ -61,7 +65,7 @@ class ContentReader:
 
     @property
     def finished(self) -> bool:
-        """True after a reason to stop."""
+        """True after a finish reason."""
         return bool(self._reason)
 
     def read(self, data: bytes) -> Iterator[Delta]:
@@ -89,7 +93,7 @@ class ContentReader:
         self._reason = reason or self._reason
 
     def end(self) -> ReplyEnd:
-        """Return the end of the reply. Raise ModelCutOff if the model gave no reason to stop."""
+        """Return the end of the reply. Raise ModelCutOff if the model gave no finish reason."""
         if not self.finished:
             raise self._blame.cut_off("the stream ended before the reply did.")
         parts = tuple(Text(text="".join(part)) if isinstance(part, list) else part for part in self._parts)
@@ -120,7 +124,7 @@ class ContentReader:
         elif isinstance(text, str):
             if text:
                 last = self._parts[-1] if self._parts else None
-                # Signed text is joined to no other text: the signature covers it alone.
+                # Do not join signed text to other text, because the signature covers only the signed text.
                 if isinstance(last, list) and not signature:
                     last.append(text)
                 else:
@@ -130,12 +134,12 @@ class ContentReader:
                 alone = part_state({"text": "", SIGNATURE: signature}, self._model)
                 self._parts.append(state if text else alone)
         elif part:
-            # Executed code or a generated image: Recto does not read it, but Gemini expects it back.
+            # Recto does not read executed code or generated images, but Gemini expects them back.
             self._parts.append(part_state(dict(part), self._model))
 
 
 def read_usage(usage: Json) -> Usage | None:
-    """Return the reported tokens, or None without a report. Gemini counts thinking beside the output."""
+    """Return the reported tokens, or None without a report. Gemini counts thinking separately from the output."""
     counts = object_of(usage)
     if not counts:
         return None

@@ -21,20 +21,21 @@ Fragment: TypeAlias = Mapping[str, Json]
 
 DONE = b"[DONE]"
 FINISHES: Mapping[str, FinishReason] = {"length": "length", "max_tokens": "length", "content_filter": "filtered"}
-# Finish reasons of a server that gave up.
+# Finish reasons that mean that the server gave up.
 GIVEN_UP = ("error", "abort", "insufficient_system_resource")
 DETAILS = "reasoning_details"
-# Fields of reasoning. The first with text is shown, all go back: some servers send the same text under both names.
+# Fields of reasoning. Only the first field with text is shown, but all fields go back, because some servers send the
+# same text under both names.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")
 STATE_ORDER = ("reasoning", "reasoning_content", DETAILS)
-# Fields of a reasoning detail that arrive in pieces.
+# Fields of a reasoning detail whose text arrives in pieces.
 PIECED = ("text", "summary")
-# Standard fields of a call; others go back to the provider.
+# Standard fields of a call. All other fields go back to the provider unchanged.
 OWN_FIELDS = ("id", "type", "function", "index")
 ANSWER = "answer"
 # Error types by status. Other statuses are invalid requests or server errors.
 ERROR_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-# Limit of checks whether a call is complete: each check parses all of it.
+# Maximum number of completeness checks for a call, because each check parses all of its arguments.
 MOST_LOOKS = 64
 
 
@@ -54,7 +55,7 @@ class ChatReader:
 
     @property
     def finished(self) -> bool:
-        """True after a finish reason: only usage may follow."""
+        """True after a finish reason. Only the usage may follow."""
         return bool(self._reason)
 
     def read(self, data: bytes) -> Iterable[Delta]:
@@ -88,7 +89,7 @@ class ChatReader:
             if isinstance(refusal, str) and refusal:
                 self._is_refusal = True
                 yield TextDelta(text=refusal)
-            # The format before tool calls: one function without an id.
+            # The format of older servers: one function call without an id.
             function, calls = delta.get("function_call"), delta.get("tool_calls")
             old_calls: list[Json] = [{"index": 0, "function": function}] if isinstance(function, Mapping) else []
             yield from self._calls.read(calls if isinstance(calls, list) else old_calls)
@@ -159,7 +160,7 @@ def read_usage(usage: Json) -> Usage | None:
 
 
 def _nothing_but_words(chunk: Mapping[str, Json]) -> str | None:
-    """Return the text of a chunk that contains only text, as most do: a fast path."""
+    """Return the text of a chunk that contains only text. This is a fast path, because most chunks do."""
     choices = chunk.get("choices")
     choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
     delta = choice.get("delta") if isinstance(choice, dict) else None
@@ -173,7 +174,7 @@ def _nothing_but_words(chunk: Mapping[str, Json]) -> str | None:
 
 @dataclass(kw_only=True)
 class _Call:
-    """Partial call. `id` is the provider's own; `waiting` are arguments that are not emitted yet."""
+    """A partial call. `id` is the provider's id; `waiting` contains arguments that are not emitted yet."""
 
     number: int
     place: Json
@@ -195,12 +196,13 @@ class _Call:
 
 
 class StreamedCalls:
-    """Calls of one reply. A call starts with its arguments: until then its name may grow."""
+    """Calls of one reply. A call starts when its arguments begin, because its name may grow until then."""
 
     def __init__(self, *, model: str) -> None:
         self._model = model
         self._calls: list[_Call] = []
-        # The newest call by index or id, and the calls that have not started: a reply may have thousands.
+        # The newest call by index and by id, and the calls that have not started. Lookups must be fast, because a reply
+        # may have thousands of calls.
         self._by_place: dict[str, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._not_started: list[_Call] = []
@@ -222,13 +224,13 @@ class StreamedCalls:
                 yield from self._read(fragment, alone=len(fragments) == 1)
 
     def close(self) -> Iterator[Delta]:
-        """Start the remaining calls: the reply is over, so their names are complete."""
+        """Start the remaining calls. The reply is over, so their names are complete."""
         for call in self._not_started:
             yield from self._give_out(call, over=True)
         self._not_started = [call for call in self._not_started if not call.started]
 
     def state(self) -> Mapping[int, Opaque]:
-        """Return the non-standard fields of calls, which go back to the provider, by the number of the call."""
+        """Return the non-standard fields of calls by call number. These fields go back to the provider."""
         return {
             call.number: Opaque(
                 provider=WIRE, model=self._model, place="field", name="call", data=dump(call.extra).decode()
@@ -240,7 +242,7 @@ class StreamedCalls:
     def _read(self, fragment: Fragment, *, alone: bool) -> Iterator[Delta]:
         function = object_of(fragment.get("function"))
         name, arguments = text_of(function.get("name")), function.get("arguments")
-        # Arguments are text; some servers send the object itself.
+        # Arguments are JSON text, but some servers send the object itself.
         arguments = dump(arguments).decode() if isinstance(arguments, Mapping) else text_of(arguments)
         call = self._find(fragment, alone=alone)
         id, is_new = text_of(fragment.get("id")), call is None
@@ -257,7 +259,7 @@ class StreamedCalls:
             self._by_place[str(call.place)] = call
         call.id = call.id or id
         self._by_id[call.id] = call
-        # A partial name: servers send its next piece, or all of it again.
+        # Servers send a name in pieces, or repeat the whole name.
         call.name = call.name if call.started else (name if name.startswith(call.name) else call.name + name)
         call.extra |= {key: value for key, value in fragment.items() if key not in OWN_FIELDS and value is not None}
         if arguments:
@@ -320,5 +322,5 @@ OPENAI_CHAT = WireProtocol(
     reader=ChatReader,
     sdk=CHAT_SDK,
 )
-# Most compatible servers accept only the older name of the limit.
+# Use the older name of the limit, because most compatible servers accept no other.
 COMPATIBLE_CHAT = replace(OPENAI_CHAT, request_options=partial(_request_options, limit="max_tokens"))

@@ -1,6 +1,6 @@
 """OpenAI Responses: request options, and a reader of streamed replies. Pure.
 
-The provider stores nothing: reasoning arrives encrypted and goes back in its place.
+The provider stores nothing: reasoning arrives encrypted and goes back in its original position.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from recto.models.sse import count_of, credible, object_of, parse_event, text_of
 from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
 from recto.page.wire.openai_responses import PHASE, WIRE, decode
 
-# Finish reasons of incomplete replies. Any other reason means a limit.
+# Finish reasons of incomplete replies. All other reasons mean that a limit was reached.
 FINISHES: Mapping[str, FinishReason] = {"content_filter": "filtered"}
-# Error codes of invalid requests whose names do not say so.
+# Pattern for error codes that mean an invalid request although their names do not say so.
 OF_REQUEST = re.compile("image|policy|residency")
 BETWEEN_THOUGHTS = "\n\n"
 ANSWER = "answer"
@@ -29,7 +29,7 @@ ANSWER = "answer"
 
 @dataclass(kw_only=True)
 class _Item:
-    """Partial item: the pieces of its text or arguments, its current part, and the number of a call."""
+    """A partial item: the pieces of its text or arguments, its current part, and the number of its call."""
 
     fields: Mapping[str, Json]
     number: int = 0
@@ -61,7 +61,7 @@ class _Item:
                 return ""
 
     def to_send(self) -> Mapping[str, Json] | None:
-        """Return the item as it goes back to the provider, or None if it stays out."""
+        """Return the item in the form that goes back to the provider. Return None if the item is omitted."""
         fields, words = self.fields, self.words()
         match self.kind:
             case "message" if words:
@@ -71,11 +71,11 @@ class _Item:
                 id, name = text_of(fields.get("call_id")), text_of(fields.get("name"))
                 return {"type": "function_call", "call_id": id, "name": name, "arguments": words}
             case "reasoning" if self.is_whole and (sealed := fields.get("encrypted_content")):
-                # The API rejects other fields.
+                # The API rejects all other fields.
                 summary: Json = [*_as_list(fields.get("summary"))]
                 return {"type": self.kind, "id": fields.get("id"), "summary": summary, "encrypted_content": sealed}
             case _:
-                # The API rejects reasoning without its encrypted content too, since it stored nothing.
+                # Omit reasoning without encrypted content, which the API rejects because it stored nothing.
                 return None
 
 
@@ -121,7 +121,7 @@ class ResponsesReader:
             case _ if kind == "error" or event.get("error"):
                 raise self._fault(event.get("error") or event)
             case _:
-                # Ignore events for the parts of an item, and those of later versions.
+                # Ignore events about parts of an item, and events of later API versions.
                 return
 
     def end(self) -> ReplyEnd:
@@ -153,7 +153,10 @@ class ResponsesReader:
             yield CallStarted(index=item.number, id=text_of(fields.get("call_id")), name=name)
 
     def _close(self, place: Json, fields: Mapping[str, Json]) -> Iterator[Delta]:
-        """Yield the rest of a complete item: all of it if no pieces came before."""
+        """Yield the text of a complete item that was not streamed yet.
+
+        This is all of the text if no pieces arrived before.
+        """
         if str(place) not in self._items:
             yield from self._begin(place, fields)
         item = self._items[str(place)]

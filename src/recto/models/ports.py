@@ -18,7 +18,7 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "fi
 
 @dataclass(frozen=True, kw_only=True)
 class TextDelta:
-    """Next piece of the answer. Never empty."""
+    """Next piece of the answer's text. Never empty."""
 
     text: str
 
@@ -34,7 +34,7 @@ class ReasoningDelta:
 class CallStarted:
     """Start of a tool call. `index` identifies the call within the reply.
 
-    `id` is the provider's: it may be empty, or repeat that of an earlier call.
+    `id` is the provider's id, which may be empty or repeat the id of an earlier call.
     """
 
     index: int
@@ -82,8 +82,9 @@ class ReplyUsage:
 class ReplyEnd:
     """End of a complete reply. `usage` is None if the provider reports none.
 
-    `state` goes back to the provider with the reply, `call_state` with the call of that index. `parts` contains the
-    whole reply if its order differs from state, text, calls: thinking between them has to go back in its place.
+    `state` goes back to the provider with the reply, and `call_state` with the call of that index. `parts` contains the
+    whole reply if its order is not state, text, calls, because thinking between them must go back in its original
+    position.
     """
 
     finish: FinishReason
@@ -94,7 +95,7 @@ class ReplyEnd:
 
 
 def parts_in_unusual_order(parts: tuple[AssistantPart, ...]) -> tuple[AssistantPart, ...]:
-    """Return the parts of a reply unless their order is the usual one: state, text, calls."""
+    """Return the parts of a reply. Return nothing if they are in the usual order: state, text, calls."""
     return (
         ()
         if tuple(sorted(parts, key=lambda part: 0 if isinstance(part, Opaque) else 1 if isinstance(part, Text) else 2))
@@ -107,11 +108,11 @@ Delta: TypeAlias = TextDelta | ReasoningDelta | CallStarted | CallDelta | ReplyU
 
 
 class Model(Protocol):
-    """A model. `options` are request fields beside the conversation, `window` is its context size in tokens.
+    """A model. `options` are request fields besides the conversation. `window` is the context size in tokens.
 
     `options_for` adds the options of an agent in the provider's format; `has_tools` is True if the page offers native
-    tools. `stream` sends the bytes unchanged. It ends with exactly one `ReplyEnd` or raises a ModelError; closing it
-    ends the call.
+    tools. `stream` sends the bytes unchanged. Its iterator ends with exactly one `ReplyEnd` or raises a ModelError.
+    Closing the iterator ends the call.
     """
 
     @property

@@ -1,6 +1,6 @@
 """Prices of model calls from a dated list. A model that is not listed has no price.
 
-The list is part of the package; a file of your own replaces all of it.
+The list is part of the package. A file of your own replaces the whole list.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from recto.page.fold.fold_settings import USUAL_PRICES, CachePrices
 SETTING = "prices"
 SHIPPED = "prices.toml"
 MILLION = 1_000_000
-# A snapshot date or "latest" at the end of a model name. It does not change the price.
+# A snapshot date or "latest" at the end of a model name, which does not affect the price.
 SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 Money: TypeAlias = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """Price of a million tokens. `models` are names, in which `*` matches anything.
+    """Price of a million tokens. `models` are names in which `*` matches any text.
 
     `up_to` is the longest prompt with this price. `cached` and `cache_write` default to the price of input.
     """
@@ -62,17 +62,17 @@ class Prices:
 
 
 def price_of(model: str, usage: Usage, prices: Prices) -> Decimal | None:
-    """Return the price of one call in the list's currency, or None if it is not listed.
+    """Return the price of one call in the list's currency, or None if the model is not listed.
 
-    `usage` is that of one call: the price may depend on the length of the prompt. `model` is a name with its provider,
-    such as `openai:gpt-5`.
+    `usage` must be that of a single call, because the price may depend on the length of the prompt. `model` is a name
+    with its provider, such as `openai:gpt-5`.
     """
     price = _price_of(model, usage, prices)
     if price is None:
         return None
     cached = price.input if price.cached is None else price.cached
     cache_write = price.input if price.cache_write is None else price.cache_write
-    # Input includes both. If the counts do not add up, the cached tokens count.
+    # `input` includes the cached and the cache-written tokens. If they exceed `input`, they still count in full.
     fresh = max(usage.input - usage.cached - usage.cache_written, 0)
     total = (
         fresh * price.input + usage.cached * cached + usage.cache_written * cache_write + usage.output * price.output
@@ -81,7 +81,7 @@ def price_of(model: str, usage: Usage, prices: Prices) -> Decimal | None:
 
 
 def prices_row(model: str, tokens: int, prices: Prices) -> dict[str, Json] | None:
-    """Return the prices of a million tokens in a prompt of this length, uncached and cached; None if not listed."""
+    """Return the prices of a million uncached and cached tokens in a prompt of this length; None if not listed."""
     price = _price_of(model, Usage(input=tokens), prices)
     if price is None:
         return None
@@ -90,9 +90,10 @@ def prices_row(model: str, tokens: int, prices: Prices) -> dict[str, Json] | Non
 
 
 def cache_prices(model: str, tokens: int, prices: Prices) -> CachePrices:
-    """Return the prices of reading and writing the provider's cache; the usual ratios for a model that is not listed.
+    """Return the prices of reading and writing the provider's cache. Use the usual ratios for a model that is not
+    listed.
 
-    A model without a listed price for cached tokens has no cache that a changed prompt could break.
+    A listed model without a price for cached tokens has no cache that a changed prompt could break.
     """
     price = _price_of(model, Usage(input=tokens), prices)
     if price is None:
@@ -103,7 +104,10 @@ def cache_prices(model: str, tokens: int, prices: Prices) -> CachePrices:
 
 
 def listed_name(model: str, prices: Prices) -> str | None:
-    """Return a model's name in the list, with its provider; None if not listed. There are as few names as entries."""
+    """Return the price-list name that matches a model, with the model's provider; None if none matches.
+
+    The list bounds the number of results, so they can be metric labels.
+    """
     name = SNAPSHOT.sub("", model)
     patterns = (pattern for price in prices.prices for pattern in price.models)
     match = next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None)

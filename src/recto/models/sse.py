@@ -12,15 +12,17 @@ from recto.conversation.json import Json, dump, load
 from recto.errors import ModelCutOff, WireError
 from recto.models.ports import Usage
 
-# A hundred times the largest context window. Sums of smaller counts fit into the integers of a database.
+# Maximum token count that is accepted: a hundred times the largest context window. Sums of smaller counts fit into the
+# integers of a database.
 MOST_TOKENS = 1_000_000_000
-# One line may contain a whole tool call or an image, but no reply is larger than this.
+# Maximum bytes of an event. One line may contain a whole tool call or an image, but no reply is larger than this.
 MOST = 16 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
 
 class EventReader:
-    """Reader of one stream. It returns the data of complete events and drops one that the stream's end cuts off.
+    """Reader of one stream. It returns the data of complete events and drops an event that the end of the stream cuts
+    off.
 
     `most` limits the bytes of an event.
     """
@@ -35,7 +37,7 @@ class EventReader:
 
     def feed(self, fragment: bytes) -> list[bytes]:
         """Return the data of the events that this fragment completes, in order."""
-        # Most fragments are whole events of one line each: one pattern for all of them takes a third of the time.
+        # Most fragments are whole events of one line each. A single pattern for all of them takes a third of the time.
         if (
             fragment.startswith(b"data: ")
             and fragment.endswith(b"\n\n")
@@ -59,7 +61,7 @@ class EventReader:
                     self._data.append(data)
                     self._weigh(data)
             elif self._data:
-                # Joined before decoding, so that no character is split.
+                # Join the lines before decoding, so that no character is split.
                 events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
                 self._data, self._size = [], 0
         return events
@@ -110,12 +112,12 @@ def parse_event(data: bytes, model: str) -> dict[str, Json]:
 
 
 def object_of(value: Json) -> Mapping[str, Json]:
-    """Return the value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def text_of(value: Json) -> str:
-    """Return the value if it is a text, else an empty one."""
+    """Return the value if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Providers to which the gateway forwards requests (X3): the choice of one for each SDK, and the connection to it."""
+"""Providers to which the gateway forwards requests (X3): the choice of a provider for each SDK, and the connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recto.models.wire_protocol import ProviderSdk, ReplyReader
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamRequest:
-    """Request to a provider. `path` follows the base URL and includes the query; `key` overrides the server's."""
+    """A request to a provider. `path` follows the base URL and includes the query; `key` overrides the server's key."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class UpstreamRequest:
 
 
 class Upstream:
-    """Provider with its address, the server's key and its own connections."""
+    """A provider with its address, the server's key and its own connections."""
 
     def __init__(self, endpoint: Endpoint, *, needs_key: bool) -> None:
         self.provider = endpoint.provider
@@ -44,7 +44,10 @@ class Upstream:
         return f"{self.provider}:{model}"
 
     def blame(self, model: str, key: tuple[str, str] | None) -> Blame:
-        """Return the settings that errors of a model name. `key` is that of the request, as in the other methods."""
+        """Return the model and the settings that errors name.
+
+        `key` is the key of the request, as in the other methods.
+        """
         return Blame(
             model=self.name_of(model),
             key_setting="the key you sent" if key else self.key_setting,
@@ -53,13 +56,13 @@ class Upstream:
         )
 
     def reader(self, path: str, model: str, key: tuple[str, str] | None) -> ReplyReader | None:
-        """Return a reader for answers of a path; None if they are no replies of a model."""
+        """Return a reader for answers of a path. Return None if these answers are not replies of a model."""
         protocols = (provider.protocol for provider in PROVIDERS if provider.protocol.path == path)
         protocol = next(protocols, None)
         return protocol.reader(model=model, blame=self.blame(model, key)) if protocol else None
 
     async def send(self, request: UpstreamRequest) -> HttpConnection:
-        """Send the request and return after the head of the answer. Raise ModelUnreachable without an answer."""
+        """Send the request and return after the head of the answer. Raise ModelUnreachable if no answer arrives."""
         if self._client is None:
             self._client = HttpClient(self.base_url, {}, network=self._endpoint.network)
         protocol = self._endpoint.protocol
@@ -83,7 +86,9 @@ class Upstream:
 
 
 def choose_providers(model: str, environment: Mapping[str, str]) -> Mapping[ProviderSdk, Provider]:
-    """Return the provider for each SDK: the server model's, else one with an address, else the first."""
+    """Return the provider for each SDK: the provider of the server's model, else one with an address, else the first
+    one.
+    """
     providers = dict[ProviderSdk, Provider]()
     for provider in PROVIDERS:
         sdk = provider.protocol.sdk
@@ -97,6 +102,9 @@ def choose_providers(model: str, environment: Mapping[str, str]) -> Mapping[Prov
 def make_upstream(
     provider: Provider, environment: Mapping[str, str], timeouts: Timeouts, network: Network | None = None
 ) -> Upstream:
-    """Return an upstream, with the callers' keys if it has none. Raise SettingsError for a bad address."""
+    """Return an upstream. If the server has no key, requests use the callers' keys.
+
+    Raise SettingsError for a bad address.
+    """
     endpoint = endpoint_of(replace(provider, needs_key=False), environment, timeouts, network)
     return Upstream(endpoint, needs_key=provider.needs_key)

@@ -1,7 +1,7 @@
 """Protocol of a provider: its path, the header of its key, request options and the reader of replies.
 
-Options that an agent does not set are left to the model. Options that a model always rejects are left out; all others
-are sent, and the provider's error explains a problem.
+If an agent does not set an option, the request omits it and the model decides. The request also omits options that a
+model always rejects. All other options are sent, and the provider's error explains a problem.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from recto.page.wire.base import WireName
 
 Options: TypeAlias = Mapping[str, Json]
 ModelVersion: TypeAlias = tuple[int, int]
-# Newer than any model: a name without a version counts as a current model.
+# Version of a model whose name contains no version: newer than any model, because such a name means a current model.
 NEWEST: ModelVersion = (99, 0)
 
 
 class ReplyReader(Protocol):
-    """Reader of one reply, event by event. `done`: the stream sent its end event."""
+    """Reader of one reply, event by event. `done` is True after the end event of the stream."""
 
     done: bool
 
@@ -40,7 +40,7 @@ class MakeReader(Protocol):
 
 
 class RequestOptions(Protocol):
-    """Function that returns the request fields for an agent. `has_tools`: the page offers native tools."""
+    """Function that returns the request fields for an agent. `has_tools` is True if the page offers native tools."""
 
     def __call__(self, model: str, sampling: Sampling, /, *, has_tools: bool) -> Options: ...
 
@@ -49,9 +49,9 @@ class RequestOptions(Protocol):
 class ProviderSdk:
     """Requests and errors of a provider's SDKs, for the gateway (X3).
 
-    `path` receives requests with messages, `also` are further forwarded paths; all begin with `base` if the provider's
-    address includes it. Only these SDKs send `own_header`. `error` returns an error body for a status, a code and a
-    message; `fault_event` is the template of an error that ends a stream.
+    `path` receives requests with messages, and `also` are further forwarded paths. All of them begin with `base` if the
+    provider's address includes it. `own_header` is a header that only these SDKs send. `error` returns an error body
+    for a status, a code and a message; `fault_event` is the template of an error that ends a stream.
     """
 
     path: str

@@ -1,4 +1,7 @@
-"""Files of a skill that the model reads on demand. Hidden and large files and those outside the folder are rejected."""
+"""Files of a skill that the model reads on demand.
+
+Hidden files, large files and files outside the folder are rejected.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,16 @@ from recto.skills.skill import BundledFile, Skill
 MOST_FILES = 500
 DEEPEST = 8
 READ_BYTES = 1_048_576
-# Characters of an unknown path that are compared with the known ones.
+# Maximum characters of an unknown path that are compared with known paths.
 LONGEST_PATH = 1_024
 MAX_LISTED = 20
 BYTECODE_FOLDER = "__pycache__"
 
 
 def bundled_files(folder: Path, is_other: Callable[[tuple[str, ...]], bool]) -> tuple[BundledFile, ...]:
-    """Return the files below a skill's folder, sorted: at most MOST_FILES and one, to detect more.
+    """Return the files below a skill's folder, sorted. Return at most MOST_FILES + 1, so that callers can detect more.
 
-    `is_other` returns True for the path of a file that is read as something else.
+    `is_other` returns True for the path of a file that has another role in the skill.
     """
     files = islice(
         (file for file in _walk(folder, folder, ()) if not is_other(tuple(file.path.split("/")))), MOST_FILES + 1
@@ -43,7 +46,7 @@ def _walk(root: Path, folder: Path, above: tuple[str, ...]) -> Iterator[BundledF
         if not is_offered(names):
             continue
         try:
-            # A linked folder may lead out, or repeat another.
+            # Skip a linked folder, because it may lead out of the folder or repeat another one.
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(root, Path(entry.path), names)
             elif entry.is_file() and not (entry.is_symlink() and leads_out(root, Path(entry.path))):
@@ -61,7 +64,7 @@ def is_offered(names: tuple[str, ...]) -> bool:
 
 
 def read_bundled(skill: Skill, path: str) -> bytes:
-    """Read a file of the skill's folder. Raises ToolError with the existing files."""
+    """Read a file of the skill's folder. Raise ToolError, which lists the existing files, for any other path."""
     names = PurePosixPath(path).parts
     if not names or names[0] == "/" or not is_offered(names):
         raise ToolError(_unknown(skill, path))
@@ -79,7 +82,7 @@ def read_bundled(skill: Skill, path: str) -> bytes:
 
 
 def _unknown(skill: Skill, path: str) -> str:
-    """Return the message for an unknown or forbidden path; it does not reveal which."""
+    """Return the message for an unknown or forbidden path. The message does not reveal which of them it is."""
     paths = [file.path for file in skill.files]
     plain = path[:LONGEST_PATH].strip("/")
     inside = [candidate for candidate in paths if candidate.startswith(f"{plain}/")] if plain else []

@@ -1,6 +1,7 @@
 """Cases of a skill (S8): worked examples in its folder `cases`, selected by the user's data.
 
-An inverted index over their tags selects them; the same data gives the same order. Invalid cases are left out.
+An inverted index over their tags selects the cases. The same data always gives the same order. Invalid cases are
+omitted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from recto.skills.safe_path import UnreadableFile
 
 CASES = "cases"
 ENDING = ".md"
-# Cases shown, and the points for a link to a rule of the scenario; a tag has one.
+# Maximum number of cases shown, and the points for a link to a rule of the scenario. A matching tag scores one point.
 BEST, LINKED = 2, 2
 LEFT_OUT = "The case is left out."
 NO_CONTENT = "it has no text below its settings. Write the case there."
@@ -31,7 +32,7 @@ NO_TAGS = "it has no tags, so no user's data selects it. Add `tags: [...]`."
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCase:
-    """A case with its tags and the rules it is linked to."""
+    """A case with its tags and the rules to which it is linked."""
 
     case: Case
     tags: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ NO_CASES = CaseIndex()
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredCase:
-    """A selected case: its score, the matching values, and the rules of the scenario it is linked to."""
+    """A selected case: its score, the matching values, and the scenario's rules to which it is linked."""
 
     case: Case
     score: int
@@ -61,7 +62,7 @@ class ScoredCase:
 
 
 def index_cases(cases: Sequence[TaggedCase]) -> CaseIndex:
-    """Index cases by tag and by rule. Their order breaks ties."""
+    """Index cases by tag and by rule. The order of the cases breaks ties."""
     by_tag: defaultdict[str, list[int]] = defaultdict(list)
     by_rule: defaultdict[str, list[int]] = defaultdict(list)
     for place, tagged in enumerate(cases):
@@ -79,9 +80,10 @@ def index_cases(cases: Sequence[TaggedCase]) -> CaseIndex:
 def best_cases(
     index: CaseIndex, values: Iterable[str], rule_ids: Sequence[str], count: int = BEST
 ) -> tuple[ScoredCase, ...]:
-    """Return the best cases for these values: a point for each that is a tag, two more for a link to a rule.
+    """Return the best cases for these values.
 
-    A link alone selects no case.
+    Each value that is a tag scores one point; a link to a rule scores two more. A case that has only a link is not
+    selected.
     """
     matched: defaultdict[int, list[str]] = defaultdict(list)
     distinct: dict[str, str] = {}
@@ -119,17 +121,17 @@ FORM = TableForm(root=CaseTable)
 
 
 class ReadCases(NamedTuple):
-    """The cases of a skill, and warnings about those left out."""
+    """The cases of a skill, and warnings about omitted cases."""
 
     cases: CaseIndex
     warnings: tuple[FileProblem, ...] = ()
 
 
 def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
-    """Read the cases of a skill's folder in file order. `language` lists the names in its folder `cases`."""
+    """Read the cases of a skill's folder in file order. `language` contains the file names of the folder `cases`."""
     cases: dict[str, TaggedCase] = {}
     warnings: list[FileProblem] = []
-    # A case that exists only in one language is a case only in that language.
+    # A case that exists only as variants is a case only in the languages of its variants.
     names = sorted(filter(is_case, language.names))
     variants = [match for name in names if (match := VARIANT.fullmatch(name))]
     others = {
@@ -145,14 +147,14 @@ def read_cases(folder: Path, language: FileLanguage) -> ReadCases:
 
 
 def is_case(name: str) -> bool:
-    """Return True if a file in `cases` is a case or the variant of one."""
+    """Return True if a file in `cases` is a case or a variant of a case."""
     return name.endswith(ENDING) and not name.startswith(".")
 
 
 def _read_case(
     folder: Path, name: str, language: FileLanguage, ids: Collection[str]
 ) -> tuple[TaggedCase | None, tuple[FileProblem, ...]]:
-    """Return a case, or the problems why it is left out."""
+    """Return a case, or the problems why it is omitted."""
     file = folder / CASES / name
     try:
         document = read_localized(folder, file, language, strict=True)
@@ -166,7 +168,7 @@ def _read_case(
         tags=tuple(dict.fromkeys(table.tags)),
         rule_ids=tuple(dict.fromkeys(table.rule_ids)),
     )
-    # Unreadable settings have faults already.
+    # Unreadable settings have already been reported as faults.
     if not document.settings.faults:
         if not document.body:
             faults = (*faults, Fault(line=document.end_line, text=NO_CONTENT))

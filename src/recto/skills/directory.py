@@ -74,15 +74,15 @@ SCENARIO = {
 SHORTENING = "{skills} skills: {lost}, to keep {tokens} tokens"
 OVER = "{skills} skills: {lost}, and that is {size} tokens, over the {tokens} allowed"
 MARK = "…"
-# Characters of the trigger in an example.
+# Maximum characters of the trigger in the example.
 LONGEST_TRIGGER = 40
-# A shorter description would have no meaning.
+# Minimum characters of a description; a shorter one would have no meaning.
 SHORTEST = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Detail:
-    """Detail of each skill's line. `characters` limits the description; 0 leaves out the whole line."""
+    """Detail of each skill's line. `characters` limits the description; 0 omits the whole line."""
 
     triggers: bool = True
     scenarios: bool = True
@@ -99,10 +99,10 @@ NAMES = replace(NO_SCENARIOS, characters=0)
 def use_skill_offer(
     skills: Sequence[Skill], *, locale: str, tokens: int, counter: TokenCounter, with_core: bool
 ) -> ToolOffer:
-    """Return the tool that activates one of these skills, within `tokens` if possible; skills stay in their order.
+    """Return the tool that activates one of these skills, within `tokens` if possible. Skills stay in their order.
 
-    If the whole is too long, triggers are left out first, then scenarios, then the ends of descriptions, then all but
-    the names. Callers should keep the offer: counting is slow, and an agent's skills do not change once loaded.
+    If the offer is too long, omit triggers first, then scenarios, then the ends of descriptions, then all but the
+    names. Cache the result: counting is slow, and an agent's skills do not change once loaded.
     """
     if not skills:
         raise ValueError("There is no skill to offer. Leave out use_skill for agents without skills.")
@@ -118,7 +118,7 @@ def use_skill_offer(
         directory = "\n".join((DIRECTORY[wording], *lines)) if lines else NAMES_ONLY[wording]
         leaving = LEAVING[wording] if with_core else ""
         description = ABOUT[wording].format(example=_example(skills, wording), leaving=leaving, directory=directory)
-        # The directory says which scenario belongs to which skill.
+        # The parameters do not say which scenario belongs to which skill, because the directory does.
         choices = {"enum": scenarios} if scenarios and detail.scenarios else {}
         properties = {
             "skill": {"type": "string", "enum": list(names)},
@@ -129,7 +129,7 @@ def use_skill_offer(
         return ToolOffer(name=USE_SKILL, description=description, parameters=parameters)
 
     def size(detail: _Detail) -> int:
-        # Count the offer as a page does, in the format that adds more text to it.
+        # Count the offer as a page contains it, in the format that adds more text.
         tool = offer(detail)
         return counter.count((encode_tool(tool.name, tool.description, tool.parameters).decode(),))[0]
 
@@ -138,7 +138,7 @@ def use_skill_offer(
         return offer(WHOLE)
     detail = _fitting(skills, tokens, size)
     tokens_now = size(detail)
-    # The note tells people what the directory leaves out.
+    # Details for the note that tells people what the directory omits.
     details = {
         "triggers": not detail.triggers and any(skill.triggers for skill in skills),
         "scenarios": not detail.scenarios and any(skill.scenarios for skill in skills),
@@ -156,7 +156,7 @@ def use_skill_offer(
 
 
 def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int]) -> _Detail:
-    # If the shortest form does not fit, the longer ones need no counting.
+    # If the shortest form does not fit, longer forms need no counting.
     if size(LEAST) > tokens:
         return NAMES
     for detail in (NO_TRIGGERS, NO_SCENARIOS):
@@ -164,7 +164,7 @@ def _fitting(skills: Sequence[Skill], tokens: int, size: Callable[[_Detail], int
             return detail
     whole = max(len(one_line(skill.description)) for skill in skills)
     most = SHORTEST
-    # Find the longest that fits, from short to long, to count few texts that are much too long.
+    # Find the greatest length that fits. Start with short ones, so that few texts that are much too long are counted.
     while most * 2 < whole and size(replace(LEAST, characters=most * 2)) <= tokens:
         most *= 2
     fails = most * 2
@@ -201,11 +201,11 @@ def _cut(text: str, characters: int | None) -> str:
     return text if characters is None or len(text) <= characters else text[: characters - 1] + MARK
 
 
-# Letters of scripts with spaces between words; in others a trigger may occur anywhere.
+# Letters of scripts that put spaces between words. In other scripts, a trigger may occur anywhere.
 _SPACED = r"[^\W\u2e80-\U0010ffff]"
-# Ends of clauses.
+# Pattern for the ends of clauses.
 _BETWEEN = re.compile(r"[,.;:!?，。；：！？、…]|\bbut\b|但")
-# Words before a trigger, in its clause, that decline it. Questions (要不要, 想不想) do not.
+# Words that decline a following trigger in the same clause. Questions (要不要, 想不想) do not decline.
 _REFUSAL = re.compile(
     r"(?:(?<!要)不要|(?<!想)不想|(?<!用)不用|(?<!需)不需要|(?<!是)不是|不必|无需|没兴趣|(?<![特分性区类级告])别(?!人|的))\S{0,8}\Z"
     r"|\b(?:(?:do not|don['’]?t|won['’]?t)(?! (?:know|understand|see|get|remember|feel))|never|stop|without|no more"
@@ -216,14 +216,14 @@ _REFUSED_AFTER = re.compile(r"(?:的话|就|也|都|什么的|之类的){0,2}(?:
 
 @dataclass(frozen=True, kw_only=True)
 class Triggered:
-    """A skill, and its triggers in a message, as its file spells them."""
+    """A skill and its triggers in a message, spelled as in the skill's file."""
 
     skill: Skill
     triggers: tuple[str, ...]
 
 
 def triggered(skills: Iterable[Skill], words: str) -> Triggered | None:
-    """Return the skill with the most trigger letters in a message; None if two are equal."""
+    """Return the skill whose triggers cover the most letters of a message. Return None on a tie."""
     text = _plain(words)
     candidates = [Triggered(skill=skill, triggers=_find_triggers(skill.triggers, text)) for skill in skills]
     best = sorted([one for one in candidates if one.triggers], key=_letters, reverse=True)
@@ -233,7 +233,10 @@ def triggered(skills: Iterable[Skill], words: str) -> Triggered | None:
 
 
 def _find_triggers(triggers: Iterable[str], text: str) -> tuple[str, ...]:
-    """Return the triggers in a text that it does not decline, without those that are a part of another one."""
+    """Return the triggers in a text.
+
+    Exclude triggers that the text declines, and triggers that are a part of another one.
+    """
     triggered_words = [
         trigger
         for trigger in triggers

@@ -1,4 +1,4 @@
-"""Page input of an active skill (S7-S9): prompt, next step and best cases."""
+"""Input of pages from an active skill (S7-S9): prompt, next step and best cases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         SKILL_DATA: "Skill data",
     },
 }
-# Headings of a skill's own data, by the type of its computation.
+# Headings of a skill's own data, by the type of computation.
 COMPUTED: Mapping[str, Mapping[str, str]] = {
     "zh": {"bazi": "命盘数据", "zodiac": "星盘数据"},
     "en": {"bazi": "Bazi chart", "zodiac": "Birth chart"},
@@ -109,7 +109,7 @@ FILES = {
     "en": "This skill comes with these files. Read one by its path with read_skill_file when you need it:",
 }
 MORE_FILES = {"zh": "- 另有 {count} 个文件", "en": "- and {count} more"}
-# Characters of a value that may be a tag; longer values are prose.
+# Maximum characters of a value that may be a tag. Longer values are prose.
 LONGEST_FEATURE = 64
 
 
@@ -135,9 +135,9 @@ class Expert:
 
 
 def expert(skill: Skill, data: KnownData, options: ExpertInput) -> Expert:
-    """Return the expert for a user's data, by default in the skill's default scenario.
+    """Return the expert for a user's data. Without a scenario in the data, use the skill's default scenario.
 
-    Without the birth information that the skill requires, its own data is outdated and hidden.
+    If the skill requires birth information and there is none, the skill's own data is outdated and hidden.
     """
     scenario = skill.scenario(data.scenario)
     data = replace(data, skill_data={}) if missing_for(skill, data) else data
@@ -169,14 +169,17 @@ def missing_for(skill: Skill, data: KnownData) -> tuple[str, ...]:
 
 
 def features(user_data: KnownData) -> tuple[str, ...]:
-    """Return the distinct values of the user's data that may be tags of cases (S8)."""
+    """Return the distinct values in the user's data that may be tags of cases (S8)."""
     own = [clean_value(without(data, MADE_OF)) for data in user_data.skill_data.values()]
     words = words_in([clean_value(user_data.profile), *own])
     return tuple(dict.fromkeys(word for word in words if len(word) <= LONGEST_FEATURE))
 
 
 def default_sop(skill: Skill, locale: str) -> Sop | None:
-    """Return the procedure of a skill without its own: collect, compute, answer (S7). None if it needs no data."""
+    """Return the default procedure of a skill that has none (S7): collect, compute, answer.
+
+    Return None if the skill needs no data.
+    """
     wording = language(locale)
     own = f"{SKILL_DATA}.{skill.name}"
     outdated = AnyOf(of=(Missing(path=own), Differs(path=BIRTH_INFO, other=f"{own}.{MADE_OF}.{BIRTH_INFO}")))

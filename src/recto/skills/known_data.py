@@ -14,11 +14,11 @@ FREE_TIER = "free"
 SKILL_DATA = "skill_data"
 # Names that every skill may read.
 PLAIN = ("tier", "scenario", "month", "day", "thread", "locale")
-# Entries of a skill's own data that no model sees: the inputs of a computation, and the words that select cases.
+# Names in a skill's own data that no model sees: the inputs of a computation, and the words that select cases.
 MADE_OF, FEATURES = "of", "features"
-# Deeper tables and lists are dropped.
+# Maximum depth of tables and lists. Deeper ones are dropped.
 DEEPEST = 12
-# Characters of a list of plain values on one line.
+# Maximum characters of a list of plain values on one line.
 LINE = 120
 
 
@@ -26,8 +26,9 @@ LINE = 120
 class KnownData:
     """Data that a skill may read: profile fields by name, its own data by skill name, the user's tier, the scenario.
 
-    `month` and `day` are the current ones of the user's calendar (`2026-05`, `2026-05-14`), `thread` is the current
-    thread, `locale` the agent's language. Procedures compare them with those of stored data to find outdated data.
+    `month` and `day` are the current month and day in the user's calendar (`2026-05`, `2026-05-14`). `thread` is the
+    current thread, `locale` the agent's language. Procedures compare these values with stored data to find outdated
+    data.
     """
 
     profile: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -56,12 +57,12 @@ def is_empty(value: Json) -> bool:
 
 
 def without(value: Json, *names: str) -> Json:
-    """Return a table without some names; other values unchanged."""
+    """Return a table without some names. Return other values unchanged."""
     return {name: one for name, one in value.items() if name not in names} if isinstance(value, Mapping) else value
 
 
 def words_in(value: Json) -> Iterator[str]:
-    """Yield every text and number in a value, as text."""
+    """Yield each text and number in a value, as text."""
     match value:
         case str() if value.strip():
             yield value.strip()
@@ -78,7 +79,10 @@ def words_in(value: Json) -> Iterator[str]:
 
 
 def clean_value(value: Json, deepest: int = DEEPEST) -> Json:
-    """Return a value for a model, or None: each text on one line, without `ui_hints` and empty values."""
+    """Return a value for a model, with each text on one line and without `ui_hints` and empty values.
+
+    Return None if nothing is left.
+    """
     match value:
         case str():
             return one_line(value) or None
@@ -94,7 +98,7 @@ def clean_value(value: Json, deepest: int = DEEPEST) -> Json:
 
 
 def render_value(value: Json) -> str:
-    """Render a value as lines that begin with a dash, so that no text in it can pose as a heading."""
+    """Render a value as lines that begin with a dash, so that a text in the value cannot look like a heading."""
     return neutralise("\n".join(_lines(clean_value(value), "")))
 
 
@@ -109,7 +113,7 @@ def _lines(value: Json, indent: str) -> Iterator[str]:
             for number, inner in enumerate(value, start=1):
                 pairs = [(key, _line(one)) for key, one in inner.items()] if isinstance(inner, Mapping) else []
                 row = "; ".join(f"{key}: {line}" for key, line in pairs) if pairs else _line(inner)
-                # An item that needs several lines is an entry.
+                # An item that does not fit on one line becomes an entry.
                 is_long = row is None or any(line is None for _, line in pairs)
                 yield from _entry(f"{number}", inner, indent) if is_long else (f"{indent}- {row}",)
         case _:
@@ -126,7 +130,7 @@ def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
 
 
 def _line(value: Json) -> str | None:
-    """Return a plain value, or a short list of plain values, as one line; None for others."""
+    """Return a plain value, or a short list of plain values, as one line. Return None for other values."""
     match value:
         case Mapping():
             return None

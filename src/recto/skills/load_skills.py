@@ -1,4 +1,4 @@
-"""Loading of an agent's skills (S5), one per folder: `skills/<name>/SKILL.md`. Broken skills are left out."""
+"""Loading of an agent's skills (S5), one per folder: `skills/<name>/SKILL.md`. Broken skills are omitted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING_LEFT = "every step has a `when`, so nothing may be due at the end. Add a
 
 
 def _join_lines(value: object) -> object:
-    """Convert a list of texts to a text of bullet points."""
+    """Convert a list of texts to one text of bullet points."""
     if not isinstance(value, list):
         return value
     items = cast("list[object]", value)
@@ -82,7 +82,7 @@ def read_sop(raw: bytes, needs: Needs) -> ReadSop:
     reading = _Conditions(values=values, needs=needs)
     sop_steps: list[SopStep] = []
     for number, step in enumerate(table.steps):
-        # YAML values have no other types.
+        # The cast is safe, because YAML values have no other types.
         condition = cast("Mapping[str, Json] | None", step.when)
         when = None if condition is None else reading.condition(condition, ("steps", number, "when"))
         name = step.id.strip()
@@ -122,14 +122,14 @@ def _warnings(sop: Sop, values: Values) -> Iterator[Fault]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Conditions:
-    """Parser of conditions. It collects faults; an invalid condition always holds."""
+    """Parser of conditions, which collects faults. A condition with a fault counts as true."""
 
     values: Values
     needs: Needs
     faults: list[Fault] = field(default_factory=list[Fault])
 
     def condition(self, table: Json, place: YamlPath) -> Condition:
-        """Return a condition that requires all entries of a table."""
+        """Return a condition that holds if all entries of a table hold."""
         if not isinstance(table, dict) or not table:
             return self._wrong(place, table, f"it is a table of conditions. Known: {', '.join(KINDS)}")
         conditions: list[Condition] = []
@@ -151,7 +151,7 @@ class _Conditions:
         return _all([Has(path=path) for path in self._paths(value, place)])
 
     def equals(self, value: Json, place: YamlPath) -> Condition:
-        """Parse `equals`: each path has its value."""
+        """Parse `equals`: each path has the given value."""
         if not isinstance(value, dict) or not value:
             return self._wrong(place, value, "it is a table of paths, each with what it equals")
         return _all([Equals(path=self._path(path, (*place, path)), value=expected) for path, expected in value.items()])
@@ -199,7 +199,7 @@ class _Conditions:
 
     def _wrong(self, place: YamlPath, value: Json, allowed: str) -> Condition:
         fault = value_fault(self.values, place, value, allowed)
-        # A path that is a name stands in the line of its name; what it equals may be elsewhere.
+        # If a name is wrong, report the line of the name, because its value may be on another line.
         line = self.values.names.get(place, fault.line)
         self.faults.append(replace(fault, line=line))
         return AllOf(of=())
@@ -232,7 +232,7 @@ MORE_FILES = f"it has more than {MOST_FILES} files; those after the first {MOST_
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedSkills:
-    """Valid skills by name, in the order of their folders, and the problems of broken ones by folder."""
+    """Valid skills by name, in the order of their folders, and the problems of broken skills by folder."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     broken: Mapping[str, tuple[FileProblem, ...]] = field(default_factory=dict[str, tuple[FileProblem, ...]])
@@ -249,7 +249,7 @@ class _Read:
 
 
 def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
-    """Load the skills of a folder in a language. It reports errors as problems; a missing folder has no skills."""
+    """Load the skills of a folder in a language. Report errors as problems. A missing folder contains no skills."""
     try:
         folders = [
             folder / name
@@ -279,7 +279,7 @@ def load_skills(folder: Path, locale: str = "zh") -> LoadedSkills:
 
 
 def _is_folder(path: Path) -> bool:
-    """Return True also for unreadable paths, which are then reported as broken."""
+    """Return True if the path is a folder or unreadable. Unreadable paths are later reported as broken."""
     try:
         return path.is_dir()
     except OSError:

@@ -16,13 +16,13 @@ from recto.config.yaml_values import Values, YamlPath
 from recto.skills.safe_path import UnreadableFile, read_within
 
 VARIANT = re.compile(r"(?P<stem>.+)\.(?P<locale>[a-z]{2}(-[A-Za-z]{2,4})?)(?P<ending>\.[a-z]+)")
-# Offset of the lines of a variant; no file has as many lines.
+# Offset of line numbers in a variant, which distinguishes them from lines of the file. No file has this many lines.
 VARIANT_LINES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileLanguage:
-    """A language, and the names of the files in a folder, some of them variants for it."""
+    """A language, and the names of all files in a folder, including variants."""
 
     locale: str
     names: Collection[str]
@@ -57,7 +57,7 @@ class LocalizedFile:
 
 
 def read_localized(folder: Path, file: Path, language: FileLanguage, *, strict: bool) -> LocalizedFile:
-    """Read a file; its variant replaces the body and each setting that it contains. Raises UnreadableFile."""
+    """Read a file. Its variant replaces the body and each setting that the variant contains. Raise UnreadableFile."""
     base = _read(folder, file, strict=strict)
     variant = language.variant_of(file.name)
     if variant is None:

@@ -9,16 +9,19 @@ NO_FILE = "it is not a file. Replace or remove it."
 
 
 class UnreadableFile(Exception):
-    """An unreadable file. The text gives the reason and a remedy."""
+    """An unreadable file. The error text contains the reason and a remedy."""
 
 
 def read_within(folder: Path, file: Path, most: int) -> bytes:
-    """Return up to `most` bytes of a file of the folder, and one more if it has more. Raises UnreadableFile."""
+    """Return up to `most + 1` bytes of a file of the folder, so that callers can detect a larger file.
+
+    Raise UnreadableFile if the file cannot be read or is outside the folder.
+    """
     try:
         real = file.resolve(strict=True)
         if not real.is_relative_to(folder.resolve(strict=True)):
             raise UnreadableFile(LEADS_OUT)
-        # Opening a pipe would wait for a writer.
+        # Reject other kinds of files, because opening a pipe would wait for a writer.
         if not real.is_file():
             raise UnreadableFile(NO_FILE)
         with real.open("rb") as stream:
@@ -30,7 +33,7 @@ def read_within(folder: Path, file: Path, most: int) -> bytes:
 
 
 def leads_out(folder: Path, file: Path) -> bool:
-    """Return True if a link leads out of the folder, or nowhere."""
+    """Return True if a path leads out of the folder or does not exist."""
     try:
         return not file.resolve(strict=True).is_relative_to(folder.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):

@@ -10,14 +10,14 @@ from recto.conversation.json import Json
 from recto.skills.cases import NO_CASES, CaseIndex
 from recto.skills.sop import Sop
 
-# Name by which clients and the model select no skill.
+# Name by which clients and the model request that no skill is active.
 CORE = "core"
 BIRTH_INFO = "birth_info"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A use of a skill. Cases linked to one of its rules, among them its name, rank first."""
+    """A use of a skill. Cases that are linked to one of its rules rank first. Its own name is one of the rules."""
 
     name: str
     description: str = ""
@@ -34,11 +34,12 @@ class BundledFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Skill:
-    """A skill (S5). `heading` and `identity` are the body of its SKILL.md: its first heading, and the rest.
+    """A skill (S5).
 
-    Clients show `title`, or the name if it is empty. `fields` are dotted paths into the user's profile. With
-    `has_data` the skill reads its own data, `skill_data.<name>`. `collect_tool` asks for missing data, `compute_tool`
-    computes the skill's own. `tools` are the names in the file; an agent may lack some. `metadata` has all other
+    `heading` is the first heading in the body of its SKILL.md, and `identity` is the remaining body. Clients show
+    `title`, or the name if there is no title. `fields` are dotted paths into the user's profile. With `has_data`, the
+    skill reads its own data, `skill_data.<name>`. `collect_tool` asks for missing data; `compute_tool` computes the
+    skill's own data. `tools` are the names in the file; an agent may lack some of them. `metadata` contains all other
     settings of the file.
     """
 

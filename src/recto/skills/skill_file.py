@@ -1,7 +1,7 @@
 """Reading of `SKILL.md` (S5): the Agent Skills format, and Recto's own settings.
 
 Recto validates its own settings and requires a description. Public skills must load unchanged, so other settings are
-kept as they are, or left out with a warning.
+copied unchanged, or omitted with a warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recto.skills.skill import BIRTH_INFO, CORE, Scenario, Skill
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_RULE = "a skill's name has 1 to 64 letters, digits, - or _, all ASCII"
 LONGEST_DESCRIPTION, LONGEST_TITLE = 1_024, 60
-# Settings of Agent Skills, and `title`. All others, and COPIED, are part of the metadata.
+# Settings of Agent Skills, and `title`. COPIED and all unknown settings become part of the metadata.
 COPIED = ("compatibility", "version")
 PUBLIC = ("name", "title", "description", "license", "metadata", "allowed-tools", *COPIED)
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -98,13 +98,13 @@ class Needs:
 
 
 def _is_at(path: str, field: str) -> bool:
-    """Return True if a path is the field or below it."""
+    """Return True if a path equals the field or is below the field."""
     return path == field or path.startswith(f"{field}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSkill:
-    """Content of a SKILL.md. With problems, the skill is incomplete."""
+    """Content of a SKILL.md. If there are problems, the skill is incomplete."""
 
     skill: Skill
     needs: Needs
@@ -124,15 +124,15 @@ def skill_of(document: LocalizedFile, folder: Path) -> ReadSkill:
     return ReadSkill(
         skill=_skill(document, table, needs, folder),
         needs=needs,
-        # The warnings of the YAML reader may explain the problems.
+        # Add the warnings of the YAML reader, which may explain the problems.
         problems=document.problems([*problems, *settings.warnings]) if problems else (),
         warnings=document.problems(warnings),
     )
 
 
 def _check_own(settings: Values, skill: str) -> tuple[OwnTable, Needs, tuple[Fault, ...]]:
-    """Return Recto's own settings, the user data they declare, and their faults."""
-    # The values of some settings alone
+    """Return Recto's own settings, the user data that they declare, and their faults."""
+    # Validate only Recto's own settings.
     ours = Values(
         values={name: value for name, value in settings.values.items() if name in OWN},
         lines={place: line for place, line in settings.lines.items() if place[0] in OWN},
@@ -163,7 +163,7 @@ def _own_faults(table: OwnTable, settings: Values, skill: str) -> Iterator[Fault
         if _is_at(path, SKILL_DATA) and not _is_at(path, own):
             yield value_fault(settings, ("profile_fields", number), path, f"a skill reads its own data only: {own}")
     scenario = table.default_scenario
-    # If the scenarios have a fault, their names are unknown.
+    # If the scenarios have a fault, their names are unknown, so the default cannot be checked.
     is_known = "scenarios" not in settings.values or "scenarios" in table.model_fields_set
     if scenario is not None and is_known and scenario not in table.scenarios:
         names = ", ".join(table.scenarios) or "none"
@@ -171,7 +171,7 @@ def _own_faults(table: OwnTable, settings: Values, skill: str) -> Iterator[Fault
 
 
 def _text(value: Json) -> str | None:
-    """Return a scalar as text, since text without quotes may look like a number. None for other values."""
+    """Return a scalar as text, because text without quotes may look like a number. Return None for other values."""
     match value:
         case str():
             return value.strip()
@@ -183,7 +183,7 @@ def _text(value: Json) -> str | None:
 
 def _skill(document: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
     values = document.settings.values
-    # A heading in the first line is the title of the persona.
+    # A heading in the first line becomes the title of the persona.
     first, _, rest = document.body.partition("\n")
     heading = HEADING.fullmatch(first)
     # The name of each scenario is one of its rules.
@@ -230,7 +230,10 @@ def _title(value: Json) -> str:
 
 
 def _tool_names(value: Json) -> tuple[str, ...]:
-    """Return the names in `Read, Bash(git add:*) Write`, or in a list of such texts, without parentheses."""
+    """Return the tool names in a text such as `Read, Bash(git add:*) Write`, or in a list of such texts.
+
+    Omit the parentheses.
+    """
     match value:
         case str():
             depth = 0
@@ -255,7 +258,7 @@ def _check_required(settings: Values, name: str, description: str | None) -> Ite
     value = settings.values.get("description")
     if isinstance(value, dict | list):
         yield value_fault(settings, ("description",), value, "it is text; put it in quotes")
-    # A file that could not be read has no settings at all, and that is told already.
+    # Report nothing for a file that could not be read: it has no settings, and its faults are already reported.
     elif not description and not settings.faults:
         yield Fault(line=line_of(settings, ("description",)), text=NO_DESCRIPTION)
 
@@ -284,7 +287,7 @@ def _warnings(document: LocalizedFile, folder_name: str, name: str, description:
         )
     if not isinstance(settings.values.get("metadata"), dict | None):
         yield value_fault(settings, ("metadata",), settings.values["metadata"], "it is a table of names and values")
-    # Unknown names that resemble a setting; others are allowed.
+    # Report unknown names that resemble a setting. All other names are allowed.
     names = {*OWN, *PUBLIC}
     for unknown in [unknown for unknown in settings.values if unknown not in names]:
         if near := get_close_matches(unknown.lower(), names, n=1, cutoff=0.8):

@@ -10,7 +10,7 @@ from recto.conversation.locale import language
 from recto.skills.known_data import KnownData, is_empty
 
 DUE, NOT_DUE = "→", "-"
-# A tool may complete the step within the turn, so the text says how to continue.
+# The text says how to continue, because a tool may complete the step within the turn.
 OUTLINE = {
     "zh": """\
 按顺序执行以下流程。标有 → 的是当前步骤，由已知的用户数据得出：先完成它，不要跳到后面的步骤。\
@@ -51,7 +51,7 @@ class Equals:
 
 @dataclass(frozen=True, kw_only=True)
 class Differs:
-    """Both paths have values, and they differ: the data computed from one of them is outdated."""
+    """Both paths have values and the values differ: data computed from one of them is outdated."""
 
     path: str
     other: str
@@ -83,7 +83,7 @@ Condition: TypeAlias = Missing | Has | Equals | Differs | AllOf | AnyOf | Not
 
 @dataclass(frozen=True, kw_only=True)
 class SopStep:
-    """A step, due if its condition holds; always without one. `text` instructs the model."""
+    """A step. It is due if its condition holds, or if it has no condition. `text` instructs the model."""
 
     id: str
     title: str
@@ -93,7 +93,7 @@ class SopStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Sop:
-    """A procedure. The first step that is due is next. `rules` apply to all steps, `tool_rules` to tools."""
+    """A procedure. Its next step is the first one that is due. `rules` apply to all steps, `tool_rules` to tools."""
 
     steps: tuple[SopStep, ...] = ()
     rules: str = ""
@@ -121,7 +121,7 @@ def holds(condition: Condition, data: KnownData) -> bool:
 
 
 def _same(one: Json, other: Json) -> bool:
-    # To Python, true is 1.
+    # Compare the types too, because true equals 1 in Python.
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 

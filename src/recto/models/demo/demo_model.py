@@ -41,7 +41,7 @@ class DemoReply:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolAnswer:
-    """Answered call of this turn. `data` is None if the answer is no JSON object, such as an error."""
+    """A call of this turn with its answer. `data` is None if the answer is not a JSON object, such as an error."""
 
     name: str
     arguments: Mapping[str, Json]
@@ -51,7 +51,10 @@ class ToolAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPage:
-    """Page of a request. Texts and documents (names by id) of users are newest first; answers are of this turn."""
+    """The page of a request.
+
+    `user_texts` and `documents` (names by id) are newest first. The answers are those of this turn.
+    """
 
     system: str
     user_texts: tuple[str, ...]
@@ -65,12 +68,12 @@ class DemoPage:
 
     @property
     def language(self) -> Locale:
-        """The language of the user's words and of the names of their files."""
+        """The language of the user's text and file names."""
         names = self.documents[0].values() if self.documents else ()
         return "zh" if any(map(CHINESE.search, (self.words, *names))) else "en"
 
     def statuses(self, tool: str) -> Sequence[str]:
-        """Return the statuses in a tool's answers of this turn: `saved`, `need_info`."""
+        """Return the statuses in a tool's answers of this turn, such as `saved` or `need_info`."""
         return [text_of((one.data or {}).get("status")) for one in self.answers if one.name == tool]
 
 
@@ -120,7 +123,7 @@ def objects_in(value: Json) -> Iterator[Mapping[str, Json]]:
 
 
 NAME, WINDOW, CHARACTERS_PER_TOKEN = "demo", 128_000, 4
-# Words, and Chinese two characters at a time, with the space that goes before them.
+# Pieces of a reply: words, or two Chinese characters, with the space before them.
 PIECES = re.compile("\\s*(?:[\u4e00-\u9fff]{1,2}|[^\\s\u4e00-\u9fff]+)|\\s+")
 CALCULATOR, CLOCK, READER, USE_SKILL, CORE = "calculator", "current_time", "read_files", "use_skill", "core"
 COLLECT, COMPUTES, SKY, DRAW, SAVE = "collect_birth_info", "compute_", "sky_today", "draw_tarot", "save_life_context"
@@ -165,7 +168,7 @@ KNOWN_BIRTH, KNOWN_NOTES = re.compile("^- date: ", re.MULTILINE), re.compile("^-
 # In the description of `use_skill`: one line for each skill, with its triggers.
 SKILL_LINE = re.compile(r"^- ([\w-]+): .*?\| (?:触发词：|triggers: )([^|\n]*)", re.MULTILINE)
 
-# The recorded session: its words, the file that it creates, and the start of the result of a rejected call.
+# The recorded session: words that start it, the file that it creates, and the start of the result of a rejected call.
 SESSION_WORDS = re.compile(
     r"\b(?:fix\w*|bugs?|debug\w*|repair\w*|broken|fail\w*)\b|修|测试|报错|出错|故障", re.IGNORECASE
 )
@@ -217,7 +220,7 @@ CARE = {
     "en": "I am only a demo, but this matters. Please do not stay alone: reach somebody you trust or a crisis line.",
     "zh": "我只是演示模型，但这件事很要紧。请不要一个人待着，马上联系信任的人；心理援助热线 12356，紧急时 120 或 110。",
 }
-# Fields to read out of a tool's answer, in this order; and the fields that summarise a nested object.
+# Fields to read out of a tool's answer, in this order, and the fields that summarise a nested object.
 FACTS = {
     "pillars": {"en": "Pillars: ", "zh": "四柱："},
     "day_master": {"en": "Day master: ", "zh": "日主："},
@@ -234,7 +237,7 @@ LABEL_FIELDS = ("position", "card", "orientation", "pillar", "verdict", "from", 
 
 
 class RecordedReply(TypedDict):
-    """One reply of the recorded session. The last one has no tool."""
+    """One reply of the recorded session. The last reply calls no tool."""
 
     text: Mapping[Locale, str]
     tool: NotRequired[str]
@@ -259,7 +262,7 @@ class DemoModel:
     async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
         """Yield the reply to the page, word by word."""
         reply = reply_to(body)
-        # Derived from the page: call ids differ within a conversation, and the same page gives the same ids.
+        # Derive the ids from the page, so that they differ within a conversation and the same page gives the same ids.
         digest = hashlib.sha256(body).hexdigest()[:12]
         deltas: list[Delta] = [TextDelta(text=piece) for piece in PIECES.findall(reply.text)]
         for index, (name, arguments) in enumerate(reply.calls):
@@ -302,7 +305,10 @@ def _has_session_tools(page: DemoPage) -> bool:
 
 
 def _session_reply(page: DemoPage) -> DemoReply:
-    """Return the recorded reply that follows the calls of this turn, or stop if the last call went differently."""
+    """Return the recorded reply that follows the calls of this turn.
+
+    End the session if the last call went differently.
+    """
     answers = page.answers
     session = _sessions()["again" if answers and SESSION_FILE in answers[0].text else "new"]
     if answers:
@@ -317,7 +323,7 @@ def _session_reply(page: DemoPage) -> DemoReply:
 
 
 def _calls(page: DemoPage) -> Sequence[DemoCall]:
-    """Return direct calls all at once; calls of a skill one by one, until all are done or one failed."""
+    """Return direct calls all together. Return calls of a skill one by one, until all are done or one has failed."""
     calls = [] if page.answers else list(_direct_calls(page))
     if calls or any(_is_final(answer) for answer in page.answers):
         return calls
@@ -327,7 +333,7 @@ def _calls(page: DemoPage) -> Sequence[DemoCall]:
 
 
 def _direct_calls(page: DemoPage) -> Iterator[DemoCall]:
-    """Yield the calls that the user wrote out, or else those for sums, the time and files."""
+    """Yield the calls that the user wrote out. If there are none, yield calls for sums, the time and files."""
     words = page.words
     calls = [(match[1], load_object(match[2] or "{}")) for match in CALL_TEXT.finditer(words) if match[1] in page.tools]
     if calls:
@@ -339,14 +345,14 @@ def _direct_calls(page: DemoPage) -> Iterator[DemoCall]:
     if TIME_WORDS.search(words) and not BIRTH_WORDS.search(words) and CLOCK in page.tools:
         yield CLOCK, {}
     is_about_files = bool(FILE_WORDS.search(words))
-    # Documents of this turn, or of the newest turn that has some if the words mention files.
+    # Documents of this turn. If the text mentions files, use the newest turn that has documents.
     documents = next(filter(None, page.documents if is_about_files else page.documents[:1]), dict[str, str]())
     if documents and READER in page.tools and (is_about_files or not expression):
         yield READER, {"ids": list(documents)[:MOST_FILES]}
 
 
 def _choose_skill(page: DemoPage) -> Iterator[DemoCall]:
-    """Yield a call that activates the skill with the most triggers in the words, or leaves the active one."""
+    """Yield a call that activates the skill with the most triggers in the text, or deactivates the active skill."""
     if DRAW in page.tools and DRAW_WORDS.search(page.words):
         return
     triggers = dict(SKILL_LINE.findall(text_of(page.tools.get(USE_SKILL, {}).get("description"))))
@@ -369,16 +375,16 @@ def _has_word(words: str, word: str) -> bool:
 
 
 def _skill_calls(page: DemoPage) -> Iterator[DemoCall]:
-    """Yield the calls that the words and the skill require: collect, compute, draw and save."""
+    """Yield the calls that the user's text and the skill require: collect, compute, draw and save."""
     words = page.words
     if SKY in page.tools and SKY_WORDS.search(words):
         yield SKY, {}
         return
-    # The data of a birth in the words; none without a date.
+    # The birth data in the user's text; empty without a date.
     rest = DATE.sub("，", words)
     matches = {name: pattern.search(words if name == "date" else rest) for name, pattern in BIRTH.items()}
     birth = {name: match[match.re.groups] for name, match in matches.items() if match and matches["date"]}
-    # Once the birth is known, a date alone may be any day.
+    # Once the birth is known, a date alone may mean any day.
     if birth and (not _knows_birth(page) or "gender" in birth or BIRTH_WORDS.search(words)):
         yield COLLECT, birth
     elif "need_info" in page.statuses(USE_SKILL):
@@ -408,7 +414,10 @@ def _active_skill(page: DemoPage) -> str:
 
 
 def _is_final(answer: ToolAnswer) -> bool:
-    """Return True for an answer to read out at once: of a direct call, or of a failed call of a skill."""
+    """Return True if the answer can be read out immediately.
+
+    This applies to the answer of a direct call, and to a failed call of a skill.
+    """
     return not answer.name.startswith(OF_SKILLS) or answer.data is None
 
 
@@ -418,7 +427,7 @@ def _answer(page: DemoPage) -> str:
     if texts:
         return ("" if language == "zh" else " ").join(texts)
     if CORE in _skills(page):
-        # The results of a skill's tools, or the skill's next need.
+        # Read out the results of a skill's tools, or the data that the skill needs next.
         facts = list[str]()
         for answer in page.answers:
             fields = {**(answer.data or {}), **an_object((answer.data or {}).get("life_context"))}
@@ -447,7 +456,7 @@ def _tool_text(answer: ToolAnswer, language: Locale) -> str:
             texts.append("\n".join((title, *map(_short, lines))))
         if rows:
             return "\n\n".join(texts)
-    # Any other beginning is an error.
+    # A result that begins differently is an error.
     is_good = result[:1].isdigit() or result.startswith("-")
     if name == CALCULATOR and is_good:
         return SUM_ANSWER[language].format(expression=text_of(answer.arguments.get("expression")), result=result)
@@ -467,9 +476,9 @@ def _text(value: Json, language: Locale) -> str:
 
 
 def _summary(words: str) -> str:
-    """Return an extract, in the user's language: the last summary, the user's messages and the newest of the others.
+    """Return an extract in the user's language: the last summary, the user's messages and the newest other messages.
 
-    The first lines tell who the user is, the last ones which task is open.
+    The first lines describe the user. The last lines describe the open task.
     """
     messages: list[tuple[str, str]] = MESSAGE.findall(words)
     newest = messages[-MESSAGES_SHOWN:]

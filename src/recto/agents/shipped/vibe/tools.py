@@ -53,7 +53,7 @@ BIRTH_INFO, LIFE_CONTEXT, EXTRACTED = "birth_info", "life_context", "extracted"
 # Skills whose stored data depends on the birth.
 CHARTS = ("bazi", "zodiac")
 MOST_DRAWS = 10
-# Number of calendar days at one moment, over all time zones.
+# At any moment, time zones share at most three calendar dates.
 DAYS_AT_ONCE = 3
 NO_BIRTH = "Nothing is known of the user's birth. Ask for it with collect_birth_info, then call this tool again."
 CORRECT = "Correct the birth information with collect_birth_info, then call this tool again."
@@ -284,13 +284,13 @@ async def draw_tarot(
     last |= {"question": question, "day": day}
     of: ChartRow = {"thread": context.thread, "daily": at(tarot_data, MADE_OF, "daily")}
     if daily:
-        # Earlier days too: the day depends on the time zone.
+        # Store the draws of earlier days too, because the day depends on the time zone.
         days = sorted({**seeds, day: drawn_by}.items())[-DAYS_AT_ONCE:]
         of["daily"] = {"day": day, "seeds": dict(days)}
     if (tarot_data.get("last"), tarot_data.get(MADE_OF)) != (last, of):
         brief, before = brief_draw(last, today, locale), items(tarot_data, "history")
         history: list[Json] = [*before, *(() if brief in before else (brief,))]
-        # Tags in both languages, since later turns may use another language.
+        # Store tags in both languages, because later turns may use another language.
         data: ChartRow = {"last": last, "history": history[-MOST_DRAWS:], FEATURES: spread_row[FEATURES], MADE_OF: of}
         await _profile(context).keep("tarot", data)
     return {"status": "drawn" if todays is None else "reused", **last, "ui_hints": tarot_card(last, locale)}

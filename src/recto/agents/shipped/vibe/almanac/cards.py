@@ -1,4 +1,4 @@
-"""Cards (P14) of charts, draws and births."""
+"""Cards (P14) for charts, draws and births."""
 
 from __future__ import annotations
 
@@ -235,13 +235,13 @@ def saved_card(lines: Sequence[str], locale: Locale) -> ChartRow:
 
 
 def forgotten_card(lines: Sequence[str], locale: Locale) -> ChartRow:
-    """Return the card of deleted lines, by default those of a birth."""
+    """Return the card of deleted lines. By default, the deleted lines are those of a birth."""
     items = list(lines) or [FORGOTTEN_BIRTH.in_locale(locale)]
     return {"status": "success", "title": DELETED.in_locale(locale), "items": [*items]}
 
 
 def label(name: str, locale: Locale) -> str:
-    """Return the label of a field, else its name."""
+    """Return the label of a field, or its name if it has no label."""
     return LABELS[name].in_locale(locale) if name in LABELS else name
 
 

@@ -23,10 +23,11 @@ BETWEEN = Bilingual(zh="、", en=", ")
 
 
 def short_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
-    """Shorten a chart's row.
+    """Shorten the row of a chart.
 
-    Facts that are not about the birth itself, such as the ten gods of luck cycles, are joined to lines: as single words
-    they would be features of the user. The weighing of strength is the same for all users and left out.
+    Facts that are not about the birth itself, such as the ten gods of luck cycles, are joined to lines, because single
+    words would count as features of the user. The weighing of strength is omitted, because it is the same for all
+    users.
     """
     between, shares = BETWEEN.in_locale(locale), at(chart, "elements", "weights")
     weights = shares.items() if isinstance(shares, Mapping) else ()
@@ -52,7 +53,10 @@ def short_bazi(chart: ChartRow, locale: Locale) -> ChartRow:
 
 
 def features_in_locale(chart: ChartRow, locale: Locale) -> ChartRow:
-    """Keep the features in one language: rows have both, and cases have tags in one."""
+    """Return a chart with its features in one language.
+
+    Rows have them in both languages, but cases have tags in only one.
+    """
     features = [feature for feature in items(chart, "features") if text_at(feature).isascii() == (locale == "en")]
     return {**chart, "features": features}
 
@@ -74,19 +78,19 @@ def at(value: Json, *path: str) -> Json:
 
 
 def items(value: Json, *path: str) -> Sequence[Json]:
-    """Return the list at a path of keys, else an empty one."""
+    """Return the list at a path of keys, else an empty list."""
     value_at = at(value, *path)
     return value_at if isinstance(value_at, Sequence) and not isinstance(value_at, str) else ()
 
 
 def text_at(value: Json, *path: str) -> str:
-    """Return the value at a path as text; a dash if it is empty."""
+    """Return the value at a path as text. Return a dash if the value is empty."""
     value_at = at(value, *path)
     return NONE if value_at is None or value_at == "" else str(value_at)
 
 
 def lines(values: Mapping[str, Json]) -> list[str]:
-    """Return all values as lines, one for each item of a list."""
+    """Return all values as lines, with one line for each item of a list."""
     return [line for value in values.values() for line in map(text_at, items(value) or (value,))]
 
 
@@ -116,7 +120,7 @@ def is_withdrawal(changes: Mapping[str, Json]) -> bool:
 
 
 def without_other_gender(birth: Mapping[str, Json]) -> tuple[ChartRow, ChartRow]:
-    """Return a birth, without its gender if that is unknown, and a note about it."""
+    """Return a birth and a note. If the gender is not a known one, the birth has no gender and the note says so."""
     gender = str(birth.get("gender") or "")
     try:
         read_gender(gender)
@@ -134,7 +138,7 @@ def merge_changes(values_before: Mapping[str, Json], changes: Mapping[str, Json]
 
 
 def update_facts(facts_before: Json, new: Sequence[str], removals: Sequence[str]) -> tuple[list[Json], list[Json]]:
-    """Return the distinct remaining facts, oldest first, and the removed ones."""
+    """Return the distinct remaining facts, oldest first, and the removed facts."""
     if not new and not removals:
         raise ToolError(NOTHING_GIVEN)
     before = items(facts_before) or ([facts_before] if facts_before else [])

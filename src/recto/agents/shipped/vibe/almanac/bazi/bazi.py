@@ -1,9 +1,10 @@
 """Bazi chart of a birth: four pillars, strength, luck cycles, notes, and tags that select cases.
 
-Strength: each sign has a weight (WEIGHTS); that of a branch is divided among its hidden stems. The score is the
-percentage of the day master's own element and the one that generates it: weak below 40, strong from 50, else balanced.
-An even chart has 40. Special structures (从格, 化格) are not judged. Favourable elements, scarcest first: if weak, the
-supporting ones; if strong, all others; if balanced, the two scarcest.
+Strength: each sign has a weight (WEIGHTS). The weight of a branch is divided among its hidden stems. The score is the
+percentage of two elements: the day master's own element and the element that generates it. A score below 40 is weak,
+from 50 strong, else balanced. An even chart has 40. Special structures (从格, 化格) are not judged.
+
+Favourable elements, scarcest first. Weak: the two supporting elements; strong: all others; balanced: the two scarcest.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from recto.agents.shipped.vibe.almanac.birth.places import capital_note
 from recto.conversation.json import Json
 from recto.page.prompt.reminder import Locale
 
-# Weights of stem and branch. The month's branch, the season, has most; the day's stem, the master itself, has none.
+# Weights of the stem and the branch of each pillar. The month's branch, which is the season, has the greatest weight.
+# The day's stem is the day master itself and has none.
 WEIGHTS: Mapping[str, tuple[int, int]] = {"year": (6, 9), "month": (9, 40), "day": (0, 15), "hour": (9, 12)}
 SHARES: Mapping[int, tuple[float, ...]] = {1: (1.0,), 2: (0.7, 0.3), 3: (0.6, 0.3, 0.1)}
 STRONG, WEAK = 50, 40
@@ -70,7 +72,7 @@ def strength_of(pillars: Pillars) -> Strength:
     own = pillars.day.element
     supporting = (own, cycle_step(own, 4))
     weights = element_weights(pillars)
-    # Round away the errors of floats. The shown score is rounded down, so that it agrees with the grade.
+    # Round to remove floating-point errors. The shown score is rounded down, so that it agrees with the grade.
     score = round(sum(weights[element] for element in supporting), 6)
     grade = "身强" if score >= STRONG else "身弱" if score < WEAK else "中和"
     scarce_first = sorted(ELEMENTS, key=lambda element: weights[element])
@@ -200,7 +202,7 @@ def notes_of(birth: Birth, by_sun: bool) -> Iterator[Bilingual]:
         yield _fill(TWICE if minutes < 0 else SKIPPED, minutes=abs(minutes), clock=f"{birth.local:%H:%M}")
         offset = birth.local.replace(tzinfo=birth.zone, fold=1).utcoffset() or timedelta()
         hours, rest = divmod(offset, timedelta(hours=1))
-        # There are fixed zones only for whole hours, named by hours west.
+        # Fixed zones exist only for whole hours; their names count hours west.
         if minutes < 0 and not rest:
             yield _fill(SECOND, zone=f"Etc/GMT{-hours:+}")
     if not birth.has_time:
@@ -225,17 +227,18 @@ def _minutes(time_apart: timedelta) -> int:
     return round(time_apart.total_seconds() / 60)
 
 
-# Pairs of the day's stem and the month's branch that name a structure.
+# Pairs of the day's stem and the month's branch that have a structure of their own.
 SALARIES = frozenset(["甲寅", "乙卯", "丙巳", "丁午", "戊巳", "己午", "庚申", "辛酉", "壬亥", "癸子"])
 BLADES = frozenset(["甲卯", "丙午", "戊午", "庚酉", "壬子"])
 ROBBERS = frozenset(["乙寅", "丁巳", "辛申", "癸亥"])
 
 
 def structure_of(pillars: Pillars) -> str:
-    """Return the structure, by the relation of the month to the day master, else by a stem hidden in the month.
+    """Return the structure of a chart.
 
-    That is the first hidden stem that a stem of the chart shows, else the main one. Stems of the master's own element
-    do not count; with no other, the structure is mixed.
+    The relation of the month to the day master decides, else a stem hidden in the month: the first hidden stem that
+    also appears as a stem of the chart, else the main hidden stem. Stems of the day master's own element do not count.
+    If there are no others, the structure is mixed.
     """
     master_in_month = pillars.day.stem + pillars.month.branch
     for pairs, name in ((SALARIES, "建禄格"), (BLADES, "月刃格"), (ROBBERS, "月劫格")):
@@ -250,12 +253,12 @@ def structure_of(pillars: Pillars) -> str:
 
 
 WEALTH, RESOURCE = ("正财", "偏财"), ("正印", "偏印")
-# An even chart has a fifth of each element.
+# Percentage from which an element is plentiful. An even chart has a fifth of each element.
 MUCH = 30
 STRONG_WEALTH = Bilingual(zh="身强见财", en="Strong with wealth")
 WEAK_WEALTH = Bilingual(zh="身弱财多", en="Weak with much wealth")
 MANY_PEERS = Bilingual(zh="比劫多", en="Many peers")
-# A name for a pair of ten gods; one of each side must be visible.
+# Names for pairs of ten gods. One god of each side must be visible.
 PAIRS: tuple[tuple[Collection[str], Collection[str], Bilingual], ...] = (
     (("食神",), WEALTH, Bilingual(zh="食神生财", en="Eating God feeds wealth")),
     (("伤官",), WEALTH, Bilingual(zh="伤官生财", en="Hurting Officer feeds wealth")),

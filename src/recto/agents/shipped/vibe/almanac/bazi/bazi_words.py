@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recto.page.prompt.reminder import Locale
 
-# Each generates the next and controls the one after that.
+# The five elements: each generates the next one and controls the one after that.
 ELEMENTS: tuple[str, ...] = ("木", "火", "土", "金", "水")
 STEMS: Mapping[str, str] = {
     "甲": "Jia",
@@ -128,5 +128,5 @@ def pinyin(term: str) -> str:
 
 
 def cycle_step(start: str, steps: int) -> str:
-    """Return the element some steps on: 1 generated, 2 controlled, 3 controlling, 4 generating."""
+    """Return the element some steps further in the cycle: 1 is generated, 2 controlled, 3 controlling, 4 generating."""
     return ELEMENTS[(ELEMENTS.index(start) + steps) % len(ELEMENTS)]

@@ -1,7 +1,8 @@
 """Pillars of a moment, luck cycles (大运) and true solar time, computed with the calendar library.
 
-Luck cycles run forward for a man born in a Yang year and a woman born in a Yin year, else backward. They start after
-the distance from birth to the next (or last) of the twelve terms that begin a month: three days are a year.
+Luck cycles run forward for a man born in a Yang year and a woman born in a Yin year, else backward. The first cycle
+starts after a time proportional to the distance from birth to the next (backward: the last) of the twelve terms that
+begin a month. Three days of distance are one year.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tyme4py.solar import SolarTime  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
 
-# The library has solar terms in Beijing time.
+# Time zone of the library's solar terms.
 BEIJING = timezone(timedelta(hours=8))
 LATE_ZI_HOUR = 23
 DAY_MASTER = "日主"
@@ -92,9 +93,10 @@ class Pillars:
 
 
 def pillars_of(moment: datetime, clock: datetime, late_zi: LateZi, has_time: bool) -> Pillars:
-    """Return the pillars: year and month by the moment, since solar terms are moments; day and hour by the local clock.
+    """Return the pillars of a birth.
 
-    From 23:00 the hour is the first of the next day. The day's pillar changes then (`next_day`) or at midnight.
+    Year and month follow the moment, because solar terms are moments. Day and hour follow the local clock. From 23:00,
+    the hour is the first hour of the next day. The day's pillar changes at 23:00 (`next_day`) or at midnight.
     """
     at_moment, at_clock = sixty_cycle_at(moment.astimezone(BEIJING)), sixty_cycle_at(clock)
     day = at_clock.get_day()
@@ -110,7 +112,7 @@ def pillars_of(moment: datetime, clock: datetime, late_zi: LateZi, has_time: boo
 
 
 def pillar_from(pair: SixtyCycle, master: HeavenStem, ten_god: str | None = None) -> Pillar:
-    """Return a pair of the sexagenary cycle as a pillar. The pillar of the day master has no ten god but a name."""
+    """Return a pair of the sexagenary cycle as a pillar. The day pillar has a name in place of a ten god."""
     stem, branch = pair.get_heaven_stem(), pair.get_earth_branch()
     stems = [hidden.get_heaven_stem() for hidden in branch.get_hide_heaven_stems()]
     return Pillar(
@@ -139,7 +141,7 @@ def stem_of(pillar: Pillar) -> HeavenStem:
 
 
 def sixty_cycle_at(clock: datetime) -> SixtyCycleHour:
-    """Return the pairs of year, month, day and hour at a Beijing time. From 23:00 it is the next day."""
+    """Return the pairs of year, month, day and hour at a Beijing time. The next day begins at 23:00."""
     return solar_time_at(clock).get_sixty_cycle_hour()
 
 
@@ -214,7 +216,7 @@ class Cycle:
 
 @dataclass(frozen=True, kw_only=True)
 class Luck:
-    """Luck cycles: direction (顺行, 逆行), time from birth to the first, its date, and all cycles."""
+    """Luck cycles: direction (顺行, 逆行), time from birth to the first cycle, its date, and all cycles."""
 
     direction: str
     years: int
@@ -224,7 +226,7 @@ class Luck:
     cycles: tuple[Cycle, ...]
 
     def current(self, today: date) -> Cycle | None:
-        """Return the cycle of a day; None before the first and after the last."""
+        """Return the luck cycle of a day. Return None before the first cycle and after the last."""
         started = (today.month, today.day) >= (self.starts.month, self.starts.day)
         years = today.year - self.starts.year - (0 if started else 1)
         return self.cycles[years // CYCLE_YEARS] if 0 <= years < CYCLES * CYCLE_YEARS else None

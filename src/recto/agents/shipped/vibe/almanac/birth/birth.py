@@ -35,7 +35,7 @@ def flag_in(info: Mapping[str, Json], name: str) -> bool | None:
 
 
 def choice_in(info: Mapping[str, Json], name: str, choices: Mapping[str, Choice]) -> Choice | None:
-    """Return the choice that a word stands for, ignoring case; None if missing."""
+    """Return the choice that a word means, ignoring case. Return None if there is no word."""
     text = text_in(info, name).lower()
     if text and text not in choices:
         allowed = ", ".join(dict.fromkeys(choices.values()))
@@ -44,7 +44,7 @@ def choice_in(info: Mapping[str, Json], name: str, choices: Mapping[str, Choice]
 
 
 def coordinates_in(info: Mapping[str, Json]) -> tuple[float, float] | None:
-    """Return latitude and longitude in degrees; None if both are missing."""
+    """Return latitude and longitude in degrees. Return None if both are missing."""
     latitude, longitude = _degrees(info, "latitude", 90), _degrees(info, "longitude", 180)
     if (latitude is None) != (longitude is None):
         raise ToolError("Latitude and longitude belong together. Give both, or neither and a `place`.")
@@ -67,9 +67,9 @@ def _degrees(info: Mapping[str, Json], name: str, limit: int) -> float | None:
 Gender = Literal["male", "female"]
 LateZi = Literal["next_day", "same_day"]
 
-# In some earlier years, the calendar's month does not change with its solar term.
+# Range of supported years. In some earlier years, the calendar's month does not change with its solar term.
 FIRST_YEAR, LAST_YEAR = 1700, 2200
-# Noon stands for an unknown time, since it is at most half a day off.
+# Noon replaces an unknown time, because it is wrong by at most half a day.
 NOON = time(12)
 GENDERS: Mapping[str, Gender] = {
     **dict.fromkeys(("male", "man", "m", "boy", "男", "男性", "男生", "男的", "乾造"), "male"),
@@ -80,23 +80,24 @@ CALENDARS: Mapping[str, Calendar] = {
     **dict.fromkeys(("lunar", "chinese", "农历", "阴历", "旧历"), "lunar"),
 }
 LATE_ZI: Mapping[str, LateZi] = {"next_day": "next_day", "same_day": "same_day"}
-# Names of some systems for their own zone, for none, and for other counts of seconds.
+# Zone names of some systems for their local zone and for no zone, and folders of zones that count seconds differently.
 NO_ZONES, NO_ZONE_FOLDERS = ("localtime", "factory", "posixrules"), ("posix/", "right/")
-# The zone in which a day begins first.
+# The first zone in which a new day begins.
 FIRST_ZONE = timezone(timedelta(hours=14))
 ASK_AGAIN = "Ask for the birth date again."
 # Fields that depend on the place.
 OF_A_PLACE = ("latitude", "longitude", "timezone")
-# A box around China. Coordinates within it need no time zone.
+# Coordinates of a box around China. A birth within the box needs no time zone.
 CHINA_LATITUDES, CHINA_LONGITUDES = (18.0, 54.0), (73.0, 135.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Birth:
-    """A birth. `local` is the local clock time, `moment` is the same in UTC; without a time both are of noon.
+    """A birth.
 
-    With `zone_assumed` the zone is China's, because neither a zone nor a known place was given. `capital` stands for a
-    province without a city. `true_solar_time` and `late_zi` are options of the pillars.
+    `local` is the local clock time, and `moment` is the same time in UTC. If the time is unknown, both are noon.
+    `zone_assumed` is True if the zone is China's because neither a zone nor a known place was given. `capital` is the
+    capital that replaces a province without a city. `true_solar_time` and `late_zi` are options of the pillars.
     """
 
     local: datetime
@@ -114,8 +115,8 @@ class Birth:
 
     @property
     def summer_time(self) -> timedelta:
-        """The time by which the clock was ahead of standard time."""
-        # Some zones are reversed: Ireland's winter time is an hour behind its standard time.
+        """The difference between the clock and standard time; positive if the clock was ahead."""
+        # Some zones are reversed: in Ireland, winter time is an hour behind standard time.
         days = (self.local, self.local.replace(month=1, day=15), self.local.replace(month=7, day=15))
         ahead = [day.replace(tzinfo=self.zone).dst() or timedelta() for day in days]
         return ahead[0] - min(timedelta(), *ahead)
@@ -127,7 +128,10 @@ class Birth:
 
     @property
     def clock_turned(self) -> timedelta:
-        """The clock change at that moment: forward (the time was skipped), back (it came twice), usually zero."""
+        """The clock change at that moment, usually zero.
+
+        It is forward if the time was skipped, and back if the time occurred twice.
+        """
         first, second = (self.local.replace(tzinfo=self.zone, fold=fold).utcoffset() for fold in (0, 1))
         return (second or timedelta()) - (first or timedelta())
 
@@ -137,7 +141,7 @@ class Birth:
 
 
 def read_birth(info: Mapping[str, Json]) -> Birth:
-    """Parse a profile's `birth_info`. Raises ToolError with a remedy."""
+    """Parse a profile's `birth_info`. Raise ToolError with a remedy."""
     form = normalise(info)
     day = _solar_date(text_in(form, "date"), form.get("calendar") == "lunar", bool(form.get("leap_month")))
     clock = read_time(text_in(form, "time"))
@@ -162,7 +166,7 @@ def read_birth(info: Mapping[str, Json]) -> Birth:
 
 
 def check_birth(info: Mapping[str, Json], now: datetime) -> None:
-    """Raise ToolError for an invalid date or time, and for one in the future at the place of birth."""
+    """Raise ToolError for an invalid date or time, and for a time that is in the future at the place of birth."""
     birth_date = read_date(text_in(info, "date"))
     calendar, leap = _calendar(info, birth_date)
     day, clock = _solar_date(birth_date.iso, calendar == "lunar", leap), read_time(text_in(info, "time"))
@@ -179,7 +183,8 @@ def check_birth(info: Mapping[str, Json], now: datetime) -> None:
 def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
     """Return the stored form of a birth: the given values in one spelling, with unknown fields unchanged.
 
-    Reading looks up time zone and coordinates of a place, so that a corrected place corrects them.
+    The stored form has no time zone and coordinates from a place. They are looked up on reading, so that a corrected
+    place corrects them.
     """
     birth_date = read_date(text_in(info, "date"))
     calendar, leap = _calendar(info, birth_date)
@@ -204,15 +209,18 @@ def normalise(info: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def read_gender(text: str) -> Gender | None:
-    """Return the gender of a word such as 女, Female or girl; None if empty. Raises ToolError for others."""
+    """Return the gender that a word such as 女, Female or girl means; None if it is empty.
+
+    Raise ToolError for other words.
+    """
     return choice_in({"gender": text}, "gender", GENDERS)
 
 
 def correct(birth_info: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
-    """Merge changes into a birth; the result is not yet normalised.
+    """Merge changes into a birth. The result is not normalised yet.
 
-    A new date is in the calendar of the old one, unless its words or `calendar` name another. A leap month is valid for
-    its month only; coordinates and zone for their place. An empty text deletes a value.
+    A new date is in the calendar of the old date, unless its words or `calendar` name another. A leap month applies
+    only to the same month; coordinates and zone apply only to the same place. An empty text deletes a value.
     """
     changes = {name: value for name, value in changes.items() if value is not None}
     new_date = read_date(text_in(changes, "date")) if text_in(changes, "date") else None
@@ -236,7 +244,10 @@ def _is_same_month(birth_info: Mapping[str, Json], changes: Mapping[str, Json], 
 
 
 def _calendar(info: Mapping[str, Json], birth_date: WrittenDate) -> tuple[Calendar, bool]:
-    """Return the calendar of a date, and True if its month is a leap month, by the date's words or the other fields."""
+    """Return the calendar of a date, and True if its month is a leap month.
+
+    The words of the date decide, else the other fields.
+    """
     kind, flag = choice_in(info, "calendar", CALENDARS), flag_in(info, "leap_month")
     subject = f"The birth date {text_in(info, 'date')!r}"
     if kind and birth_date.calendar and kind != birth_date.calendar:
@@ -283,7 +294,7 @@ def _from_lunar(year: int, month: int, day: int, leap: bool) -> date:
 
 
 def _zone_name(form: Mapping[str, Json], place: Place | None) -> str:
-    """Return the given zone, else the place's, else China's unless the place is abroad."""
+    """Return the given zone, else the zone of the place. Else return China's zone, unless the place is abroad."""
     if zone := text_in(form, "timezone"):
         return zone
     if place is not None:

@@ -1,4 +1,4 @@
-"""Dates and times as people write them, in digits, Chinese and English. Ambiguous ones raise ToolError."""
+"""Dates and times as people write them, in digits, Chinese and English. Ambiguous texts raise ToolError."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LUNAR_NAME = r"农历|阴历|旧历|夏历|\blunar(?:\s+calendar)?\b|\bchinese\
 _SOLAR_NAME = r"公历|阳历|新历|西历|国历|\b(?:solar|gregorian)(?:\s+calendar)?\b"
 # 闰年 is a year with a leap month or a leap day, so it does not name a month.
 _LEAP_NAME = r"闰月|闰(?!年)|\bleap\s+month\b"
-# Words of lunar dates only.
+# Words that occur only in lunar dates.
 _LUNAR = re.compile(rf"{_LUNAR_NAME}|{_LEAP_NAME}|正月|冬月|腊月|[初廿卅]")
 _SOLAR, _LEAP = re.compile(_SOLAR_NAME), re.compile(_LEAP_NAME)
 _BESIDE = re.compile(rf"{_LUNAR_NAME}|{_SOLAR_NAME}|{_LEAP_NAME}|[(),:\[\]【】、。]")
@@ -50,7 +50,7 @@ _DOUBLE_HOUR = re.compile(rf"(?P<late>[早晚夜]?)(?P<branch>[{BRANCHES}])时")
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenDate:
-    """A parsed date. `calendar` is None if the words fit both."""
+    """A parsed date. `calendar` is None if the words fit both calendars."""
 
     year: int
     month: int
@@ -88,12 +88,12 @@ def read_date(text: str) -> WrittenDate:
 
 
 def read_time(text: str) -> time | None:
-    """Parse 14:30, 14点30分, 下午2点半, 2:30 PM or 辰时 (its middle). Return None for an unknown time."""
+    """Parse 14:30, 14点30分, 下午2点半, 2:30 PM or 辰时 (as its middle). Return None for an unknown time."""
     plain = _in_digits(_one_script(text)).replace(" ", "")
     if plain in UNKNOWN_TIMES:
         return None
     if match := _DOUBLE_HOUR.fullmatch(plain):
-        # The middle of a double hour. 子时 spans midnight, so its middle begins the day.
+        # Use the middle of a double hour. 子时 spans midnight, so its middle is the start of the day.
         branch = match["branch"]
         late = match["late"]
         if late and branch != BRANCHES[0]:
@@ -125,7 +125,7 @@ def _in_digits(words: str) -> str:
 
 
 def _number(numeral: str) -> str:
-    """Convert 二十三 and 廿三 to 23, 初五 to 5, 一九九〇 to 1990; leave others, such as 初十一, unchanged."""
+    """Convert 二十三 and 廿三 to 23, 初五 to 5, 一九九〇 to 1990. Leave other words, such as 初十一, unchanged."""
     if not any(digit in _TENS for digit in numeral):
         return "".join(str(_DIGITS[digit]) for digit in numeral)
     if not _TENS_NUMERAL.fullmatch(numeral):

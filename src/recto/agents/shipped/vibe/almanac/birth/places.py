@@ -15,9 +15,10 @@ from recto.agents.shipped.vibe.almanac.bilingual import Bilingual
 
 HOME, HOME_ZONE = "中国", "Asia/Shanghai"
 HOME_NAMES, ENGLISH_HOME_NAMES = ("中华人民共和国", "中国"), ("china", "prc")
-# Endings after the name of a province or state.
+# Endings of the names of provinces and states.
 _REGION_END = re.compile("(?:维吾尔|壮族|回族)?自治区|特别行政区|省|市|州")
-# Text after the name of a city: its rank, or a part of it. A bare 区 is part of another city: 朝阳区.
+# Text that may follow the name of a city: the rank of the city, or a part of the city. A bare 区 does not match: it
+# belongs to another name, such as 朝阳区.
 _CITY_END = re.compile(r"(?:市|地区|州|盟|\w*自治州|特别行政区)(?:\w*)|县|\w+(?:区|县|镇|乡|村|街道|旗|市)|")
 _VILLAGE = re.compile("[村镇乡县旗]$")
 _ENGLISH_RANKS = re.compile(r"\b(?:city|shi|province|municipality|sheng|state)\b")
@@ -25,7 +26,7 @@ _DISTRICT = re.compile(r".*\b(?:district|county|qu)\b\s*")
 _CHINESE = re.compile(r"[㐀-鿿]")
 _SEPARATORS = re.compile(r"[\s,·・、/()-]+")
 _ENGLISH_PARTS = re.compile(r"[,·・、/()]+")
-# A part of a city without its rank: 海淀. One more character may name another place: 阿里山.
+# A part of a city without its rank, such as 海淀. A single additional character may name another place: 阿里山.
 _PART = re.compile(r"[㐀-鿿]{2,}")
 
 CAPITAL = Bilingual(
@@ -38,7 +39,10 @@ QueryT = TypeVar("QueryT")
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A city: names, degrees north and east, IANA time zone. `capital_of` is the province it stands for, if any."""
+    """A city: names, degrees north and east, IANA time zone.
+
+    `capital_of` is the province that the city replaces, if any.
+    """
 
     name: str
     english: str
@@ -64,11 +68,11 @@ class _Row:
 def find_place(name: str) -> Place | None:
     """Return the city of a name such as 北京, 北京海淀, 中国北京, 海淀区，北京, 广东省深圳市南山区, "Paris, France".
 
-    A province stands for its capital. Of two cities with the same English name, the first in the table is used.
+    A province is replaced by its capital. If two cities have the same English name, the first one in the table is used.
     """
     is_chinese = bool(_CHINESE.search(name))
     parts = [part for part in (_SEPARATORS if is_chinese else _ENGLISH_PARTS).split(_plain(name)) if part.strip()]
-    # From the largest to the smallest, or reversed.
+    # The parts of a name may run from the largest to the smallest, or the other way round.
     orders = (parts, parts[::-1])
     if is_chinese:
         texts = ["".join(parts) for parts in orders]
@@ -90,7 +94,7 @@ def _first(look: Callable[[QueryT], _Row | None], queries: Sequence[QueryT]) -> 
 
 
 def capital_note(province: str, capital: Place) -> Bilingual:
-    """Return the note that a capital stands for a province."""
+    """Return the note that a capital replaces a province."""
     return Bilingual(
         zh=CAPITAL.zh.format(place=province, city=capital.name),
         en=CAPITAL.en.format(place=province, city=capital.english),
@@ -103,7 +107,7 @@ def is_abroad(name: str) -> bool:
         return False
     plain = _plain(name)
     if _CHINESE.search(plain):
-        # A village may begin like a foreign city: 河内村.
+        # A village may have a name that begins like a foreign city: 河内村.
         foreign = [row for row in _rows() if not row.at_home]
         cities = () if _VILLAGE.search(plain) else (name for row in foreign for name in row.chinese)
         return plain.startswith((*(region for row in foreign for region in row.regions), *cities))
@@ -111,7 +115,7 @@ def is_abroad(name: str) -> bool:
 
 
 def home_zone(name: str) -> str | None:
-    """Return the zone of an unknown place in China, by its province or country; else None."""
+    """Return the zone of an unknown place in China, by its province or country. Return None for other places."""
     plain = _plain(name)
     if _CHINESE.search(plain):
         text = _SEPARATORS.sub("", plain)
@@ -148,7 +152,10 @@ def _find_named(text: str) -> _Row | None:
 
 
 def _with_part(text: str) -> _Row | None:
-    """Return the city in China whose name, followed by a part of it, is the text; of several, the nearest."""
+    """Return the city in China whose name, followed by a part of the city, is the text.
+
+    If several match, return the nearest.
+    """
     ends = (
         (len(form) - len(name), place, row)
         for place, row in enumerate(_cities_with_parts())
@@ -160,7 +167,7 @@ def _with_part(text: str) -> _Row | None:
 
 
 def _without_last(parts: Sequence[str]) -> _Row | None:
-    """Return the city before an unknown part (东京 新宿), but not before a foreign country or state."""
+    """Return the city in front of an unknown part (东京 新宿), but not in front of a foreign country or state."""
     *before, last = parts or ("",)
     if not before or any(last in row.regions for row in _rows()):
         return None
@@ -169,7 +176,7 @@ def _without_last(parts: Sequence[str]) -> _Row | None:
 
 @cache
 def _cities_with_parts() -> tuple[_Row, ...]:
-    """Return the cities in China, except those named like a province with another capital."""
+    """Return the cities in China. Skip cities that have the name of a province with another capital."""
     homes = [row for row in _rows() if row.at_home]
     capitals = {row.regions: row for row in reversed(homes)}
     return tuple(row for row in homes if capitals[row.regions] is row or row.regions[1] not in row.chinese)
@@ -181,7 +188,7 @@ def _provinces() -> tuple[str, ...]:
 
 
 def _without_regions(row: _Row, text: str) -> Iterator[str]:
-    """Yield a text, also without its country, and without its province."""
+    """Yield a text, the text without its country, and the text without its province."""
     yield text
     for region in row.regions:
         if text.startswith(region):

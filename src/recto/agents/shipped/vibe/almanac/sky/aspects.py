@@ -13,13 +13,13 @@ from recto.errors import SettingsError
 AspectKind = Literal["conjunction", "sextile", "square", "trine", "opposition"]
 ANGLES: Mapping[AspectKind, int] = {"conjunction": 0, "sextile": 60, "square": 90, "trine": 120, "opposition": 180}
 LIGHTS: tuple[Body, ...] = ("sun", "moon")
-# Half of the smallest distance between two kinds; wider orbs would overlap.
+# Maximum orb: half of the smallest distance between two kinds of aspects. Wider orbs would overlap.
 WIDEST = 15
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrbSettings:
-    """Largest deviation of each aspect in degrees. `light` is added for Sun and Moon."""
+    """Largest deviation of each aspect in degrees. `light` is added for the Sun and the Moon."""
 
     conjunction: float = 8
     sextile: float = 6
@@ -37,12 +37,12 @@ class OrbSettings:
                 raise SettingsError(name=kind, value=self.of(kind), allowed=allowed)
 
     def of(self, kind: AspectKind) -> float:
-        """Return the orb of a kind, without Sun and Moon."""
+        """Return the orb of a kind of aspect between other bodies than the Sun and the Moon."""
         orb: float = getattr(self, kind)
         return orb
 
     def between(self, kind: AspectKind, first: Body, second: Body) -> float:
-        """Return the orb of a kind between two bodies."""
+        """Return the orb of a kind of aspect between two bodies."""
         return self.of(kind) + (self.light if first in LIGHTS or second in LIGHTS else 0)
 
 
@@ -51,7 +51,10 @@ ORBS = OrbSettings()
 
 @dataclass(frozen=True, kw_only=True)
 class Aspect:
-    """An aspect between two bodies. `orb` is its deviation in degrees, which shrinks if `applying`."""
+    """An aspect between two bodies. `orb` is its deviation in degrees.
+
+    The deviation shrinks if the aspect is `applying`.
+    """
 
     first: Body
     second: Body

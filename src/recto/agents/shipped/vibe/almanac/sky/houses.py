@@ -1,6 +1,6 @@
 """Ascendant, midheaven and the twelve houses of a place at a moment.
 
-All angles are in degrees. `sidereal` is the local apparent sidereal time, `obliquity` that of the ecliptic.
+All angles are in degrees. `sidereal` is the local apparent sidereal time, `obliquity` the obliquity of the ecliptic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Literal, get_args
 HouseSystem = Literal["placidus", "whole_sign"]
 HOUSE_SYSTEMS: tuple[HouseSystem, ...] = get_args(HouseSystem)
 
-# Each round leaves at most two thirds of the error, so these are enough for a billionth of a degree.
+# Maximum number of rounds. Each round leaves at most two thirds of the error, so 64 rounds reach a billionth of a
+# degree.
 ROUNDS = 64
 EXACT = 1e-10
 
@@ -28,14 +29,14 @@ class Houses:
     cusps: tuple[float, ...]
 
     def house_of(self, longitude: float) -> int:
-        """Return the number of the house of a longitude."""
+        """Return the number of the house that contains a longitude."""
         along = [(cusp - self.cusps[0]) % 360 for cusp in self.cusps]
         distance = (longitude - self.cusps[0]) % 360
         return next((house for house, (_, end) in enumerate(pairwise(along), 1) if distance < end), len(along))
 
 
 def houses(*, sidereal: float, latitude: float, obliquity: float, system: HouseSystem = "placidus") -> Houses:
-    """Return the houses. Within the polar circles Placidus does not exist, so the result has whole signs."""
+    """Return the houses. Within the polar circles, use whole signs instead of Placidus, which does not exist there."""
     rising = ascendant(sidereal=sidereal, latitude=latitude, obliquity=obliquity)
     top = midheaven(sidereal=sidereal, obliquity=obliquity)
     if system == "placidus" and has_placidus(latitude, obliquity):

@@ -19,7 +19,8 @@ NODE: Body = "north_node"
 NOON_2000 = datetime(2000, 1, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 CENTURY_DAYS = 36525
-# Long enough to detect a direction despite rounding, short enough to find a station to within minutes.
+# Interval for the direction of a body: long enough to detect it despite rounding, short enough to find a station to
+# within minutes.
 SHORT_WHILE = timedelta(minutes=15)
 # Meeus, Astronomical Algorithms (2nd ed.), formula 47.7: factors of powers of centuries since 2000.
 MEAN_NODE = (125.0445479, -1934.1362891, 0.0020754, 1 / 467441, -1 / 60616000)
@@ -80,13 +81,13 @@ def obliquity(moment: datetime) -> float:
     """Return the true obliquity of the ecliptic."""
     import astronomy  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
-    # The library rotates by this angle about the first axis.
+    # The obliquity is the angle by which the library rotates about the first axis.
     rotation = astronomy.Rotation_EQD_ECT(astronomy.Time(_days(moment))).rot
     return math.degrees(math.acos(rotation[1][1]))
 
 
 def turn(start: float, end: float) -> float:
-    """Return the shorter way from one longitude to another, from -180 to 180."""
+    """Return the shorter way from one longitude to another, in degrees from -180 to 180."""
     return (end - start + 180) % 360 - 180
 
 

@@ -50,7 +50,7 @@ class Sign:
         return Bilingual(zh=f"{self.short}座", en=self.en)
 
 
-# From 0 degrees, thirty degrees each.
+# The signs from 0 degrees on, thirty degrees each.
 SIGNS: tuple[Sign, ...] = (
     Sign(short="白羊", en="Aries", element="fire", modality="cardinal"),
     Sign(short="金牛", en="Taurus", element="earth", modality="fixed"),
@@ -129,18 +129,21 @@ def render_longitude(longitude: float, locale: Locale) -> str:
 
 
 def render_degrees(degrees: float, *, most: int = 360 * 60) -> str:
-    """Return `24°12′`, at most `most` minutes in all."""
+    """Return an angle such as `24°12′`, of at most `most` minutes in all."""
     whole, minutes = divmod(min(round(degrees * 60), most), 60)
     return f"{whole}°{minutes:02}′"
 
 
-# Bodies further out stay in a sign for years.
+# The seven inner bodies. Bodies further out stay in a sign for many years.
 OWN: tuple[Body, ...] = ("sun", "moon", "mercury", "venus", "mars", "jupiter", "saturn")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Position of a body. For births without a time, `earliest` and `latest` are the ends of the day."""
+    """Position of a body.
+
+    For births without a time, `earliest` and `latest` are the positions at the ends of the day.
+    """
 
     body: Body
     longitude: float
@@ -157,7 +160,7 @@ class Placement:
 
     @property
     def is_range(self) -> bool:
-        """True if one longitude would be too exact: the sign changed that day, or the body is the Moon."""
+        """True if a single longitude would be too exact, because the sign changed that day or the body is the Moon."""
         return self.sign is None or (self.body == "moon" and self.earliest != self.latest)
 
     def render(self, locale: Locale) -> str:
@@ -185,16 +188,17 @@ class ZodiacChart:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Tags that select cases, in Chinese, then in English; only certain facts."""
+        """Tags that select cases, in Chinese, then in English. Only certain facts become tags."""
         return (*_tags(self, "zh"), *_tags(self, "en"))
 
     def row(self, locale: Locale = "zh") -> dict[str, Json]:
         """Return the row of the chart in a language.
 
-        No text is the bare name of a sign, which would be a feature of the user: houses name all twelve.
+        No text is the bare name of a sign, because it would count as a feature of the user: the houses name all twelve
+        signs.
         """
         houses = self.houses
-        # Bodies without a certain sign, and the node, are not counted.
+        # Do not count the node, and bodies without a certain sign.
         signs = [one.sign for one in self.placements if one.body != NODE and one.sign]
         elements, modalities = [sign.element for sign in signs], [sign.modality for sign in signs]
         element_kinds: tuple[SignElement, ...] = get_args(SignElement)
@@ -216,7 +220,7 @@ class ZodiacChart:
                 for one in self.placements
             ],
             "houses": {str(house): render_longitude(cusp, locale) for house, cusp in enumerate(cusps, 1)},
-            # Short texts such as `太阳 三分相 月亮 0°19′ 入相`, since a chart has twenty.
+            # Texts are short, such as `太阳 三分相 月亮 0°19′ 入相`, because a chart has twenty of them.
             "aspects": [
                 f"{BODIES[one.first].in_locale(locale)} {ASPECTS[one.kind].in_locale(locale)} "
                 f"{BODIES[one.second].in_locale(locale)} {render_degrees(one.orb)} "
@@ -266,7 +270,7 @@ def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = 
             for body, position in where.items()
         ),
         houses=chart_houses,
-        # Without a time, not those of the Moon, which has several aspects in a day.
+        # If the time is unknown, omit the aspects of the Moon, because it has several in a day.
         aspects=aspects({body: where[body] for body in PLANETS if birth.has_time or body != "moon"}, orbs),
         gaps=tuple(reason for reason, applies in gaps.items() if applies),
         zone=birth.zone_name,
@@ -275,7 +279,10 @@ def zodiac(birth: Birth, *, house_system: str = "placidus", orbs: OrbSettings = 
 
 
 def _observe(birth: Birth) -> tuple[Mapping[Body, Position], Mapping[Body, float], Mapping[Body, float]]:
-    """Return positions, and longitudes at both ends of the day. Without a time: noon's position, the day's speed."""
+    """Return positions, and longitudes at both ends of the day.
+
+    If the time is unknown, use the position at noon and the speed of the day.
+    """
     if birth.has_time:
         where = positions(birth.moment)
         at: dict[Body, float] = {body: position.longitude for body, position in where.items()}
@@ -337,7 +344,7 @@ def current_sky(moment: datetime, zone: tzinfo, locale: Locale) -> dict[str, Jso
         ],
         "mercury_retrograde": {
             "now": periods[0].start <= moment,
-            # Without the time: the planet's position is exact to an arc minute, and around a station it moves slowly.
+            # Show only dates: the planet's position is exact to an arc minute, and it moves slowly around a station.
             "periods": [
                 {"from": f"{one.start.astimezone(zone):%Y-%m-%d}", "to": f"{one.end.astimezone(zone):%Y-%m-%d}"}
                 for one in periods
@@ -347,7 +354,7 @@ def current_sky(moment: datetime, zone: tzinfo, locale: Locale) -> dict[str, Jso
 
 
 def mercury_retrogrades(moment: datetime, count: int) -> tuple[Period, ...]:
-    """Return the next retrograde periods of Mercury, with a current one first."""
+    """Return the next retrograde periods of Mercury. If one is in progress, it comes first."""
     at, periods = moment, list[Period]()
     while _goes_back(at):
         at -= STEP
@@ -371,6 +378,6 @@ def _station(after: datetime, *, back: bool) -> datetime:
 
 
 def _goes_back(moment: datetime) -> bool:
-    # Measure around the moment, so that stations are not found too early.
+    # Measure the speed around the moment, so that stations are not found too early.
     ends = (longitude(MERCURY, moment + shift) for shift in (-SHORT_WHILE, SHORT_WHILE))
     return turn(*ends) < 0

@@ -14,7 +14,7 @@ from recto.page.prompt.reminder import Locale
 
 Suit = Literal["major", "wands", "cups", "swords", "pentacles"]
 
-# Two lines for each card, Chinese and English: name: upright keywords / reversed keywords.
+# Two lines for each card, in Chinese and English, in the form `name: upright keywords / reversed keywords`.
 MAJOR = """
 愚者：新的开始、自由、冒险 / 鲁莽、逃避、准备不足
 The Fool: beginnings, freedom, a leap / recklessness, avoidance, not ready
@@ -343,7 +343,7 @@ class Draw:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Tags that select cases: each card, its orientation, both together, its suit; in Chinese, then English."""
+        """Tags that select cases, in Chinese, then in English: each card, its orientation, both together, its suit."""
         chinese = (word for card in self.cards for word in _features(card, "zh"))
         english = (word for card in self.cards for word in _features(card, "en"))
         return tuple(dict.fromkeys((*chinese, *english)))
@@ -362,7 +362,7 @@ class Draw:
 def draw(spread: str, seed: int, *, allow_reversed: bool = True) -> Draw:
     """Shuffle the deck with `random.Random(seed)`, lay cards from the top, then flip a coin for each to reverse it.
 
-    The coins follow the shuffle, so a draw without reversed cards has the same cards.
+    The coins are flipped after the shuffle, so a draw without reversed cards has the same cards.
     """
     if spread not in SPREADS:
         raise ToolError(f"There is no spread {spread!r}. Choose one of: {', '.join(SPREADS)}.")
