@@ -18,8 +18,8 @@ OTHER_CJK = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af\u1100-\u11ff]")
 LATIN = re.compile("[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 BETWEEN_WORDS = re.compile(f"[\\s，。！？、；：]|{HAN.pattern}")
 AROUND_WORDS = ".,;:!?\"'“”‘’()[]<>*_~…"
-# Maximum foreign words per Chinese character of a text in Chinese (`用 React 写一个 hook`). A text with more is foreign and
-# quotes Chinese.
+# Limit of foreign words per Chinese character in a Chinese text (`用 React 写一个 hook`). A text with more of them is
+# foreign and quotes Chinese.
 QUALITY_PARTS = 2
 
 

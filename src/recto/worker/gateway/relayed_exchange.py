@@ -1,5 +1,4 @@
-"""A relayed request and its answer (X3). The answer is streamed to the client, parsed alongside, and recorded at its
-end.
+"""A relayed request and its answer (X3): streamed to the client, parsed alongside, and recorded at its end.
 
 Streams are relayed in whole events. A broken stream ends with a complete event and an error event.
 """
