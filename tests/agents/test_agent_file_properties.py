@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from recto.agents.agent_folder import Toolbox
 from recto.agents.agent_settings import AgentTable, FileInputTable
 from recto.agents.folders import load_folder
-from recto.agents.template import new_files
+from recto.cli.agents import new_files
 from recto.config.settings import Limits
 from recto.errors import FileRefused
 from recto.files.fetch.addresses import check_url, read_url

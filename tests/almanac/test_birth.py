@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.agents.shipped.vibe.almanac.birth.birth import check_birth, correct, normalise, read_birth, read_gender
-from recto.agents.shipped.vibe.almanac.birth.birth_words import WrittenDate, read_date, read_time
+from recto.agents.shipped.vibe.almanac.birth.birth import (
+    WrittenDate,
+    check_birth,
+    correct,
+    normalise,
+    read_birth,
+    read_date,
+    read_gender,
+    read_time,
+)
 from recto.conversation.json import Json
 from recto.errors import ToolError
 

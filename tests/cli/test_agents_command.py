@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from recto.agents.agent import Agent
 from recto.agents.agent_settings import AgentTable
 from recto.agents.folders import load_folder
-from recto.agents.template import new_files
-from recto.cli.agents import agents, load_toolbox
+from recto.cli.agents import agents, load_toolbox, new_files
 from recto.config.settings import Limits
 from recto.conversation.json import Json, load_object
 from recto.page.prompt.system_prompt import Prompt

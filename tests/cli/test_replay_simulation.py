@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES, PageChanges
+from recto.cli.replay.replay_command import plot_svg
 from recto.cli.replay.results import (
     NONE,
     Evidence,

@@ -3,8 +3,7 @@
 The protocol is written once, as coroutines independent of an event loop; see `transports`.
 """
 
-from recto.client.chat_client import AsyncClient, Client
-from recto.client.chat_turn import Approval, AsyncChatTurn, CallToApprove, ChatTurn
+from recto.client.chat_client import Approval, AsyncChatTurn, AsyncClient, CallToApprove, ChatTurn, Client
 from recto.client.exchange import Patience
 from recto.errors import ClientError, FileRefused, RequestRefused, ServerUnreachable, TurnFailed
 

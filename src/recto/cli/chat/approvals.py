@@ -14,7 +14,7 @@ from recto.cli.chat.rendering.block_views import arguments_view, clean
 from recto.cli.chat.screen import Screen
 from recto.cli.chat.thread_api import ApiRequest, rows
 from recto.cli.translation import _
-from recto.client.chat_turn import Approval
+from recto.client.chat_client import Approval
 from recto.conversation.json import Object, load_object, parts_of
 from recto.errors import RectoError, RequestRefused
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from recto.conversation.json import Json
 from recto.page.prompt.tools_prompt import INVENTED_TAG, RESULT_LINE, PromptCall, unreadable
-from recto.worker.tools.call_values import (
+from recto.worker.tools.offered_tools import (
     ARGUMENT_KEYS,
     BESIDE,
     CALL_TYPES,
@@ -18,6 +18,7 @@ from recto.worker.tools.call_values import (
     ONLY_KEYS,
     THOUGHTS,
     WRAPPERS,
+    OfferedTools,
     balanced,
     calls_in,
     has_arguments,
@@ -25,7 +26,6 @@ from recto.worker.tools.call_values import (
     python_arguments,
     read_parameter,
 )
-from recto.worker.tools.offered_tools import OfferedTools
 
 FENCE_WORDS = (
     *("json", "tool_calls", "tool_call", "tool_code", "tools", "tool", "function_call", "function"),
