@@ -28,7 +28,6 @@ from recto.testing.process import ServerProcess, free_port
 from tests.support.client import TOKEN
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 
 from tests.terminal.terminal import RECTO, Terminal  # noqa: E402 - the tests' terminal is beside this folder
 

@@ -16,7 +16,7 @@ CHANGING = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f-]+)?|[\d,.:TZ-]+|\s+")
 
 @pytest.mark.full
 def test_X1_X4_the_pictures_of_the_documents_are_what_the_server_shows(tmp_path: Path):
-    subprocess.run([sys.executable, str(ROOT / "scripts/pictures.py"), str(tmp_path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "scripts.pictures", str(tmp_path)], check=True, timeout=120, cwd=ROOT)
     pictures, folder_made = ROOT / "docs/pictures", tmp_path
     assert words_of(folder_made / "manifest.svg") == words_of(pictures / "manifest.svg"), "Run: make pictures"
     assert "folded R" in words_of(folder_made / "manifest.svg")

@@ -270,6 +270,7 @@ def test_P17_the_log_sticks_to_its_end_unless_the_user_scrolled_up(open_page: Pa
     thread = server.create_thread(*(f"Fill {number}" for number in range(12)))
     page = open_page(at=f"#/threads/{thread}", size=(900, 500))
     page.wait("text=Fill 11")
+    wait_for_end(page)
     assert from_end(page) < 50
     lines = "\n\n".join(f"Line {number} of many." for number in range(60))
     server.answers[:] = [Answer(text=lines, delay=0.01, fragment=200)]
